@@ -1,0 +1,1 @@
+"""Routing records that someone else made and published, read as evidence `imported`."""

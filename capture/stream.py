@@ -1,0 +1,169 @@
+"""One decoder layer at a time: built on the meta device, bound to mmapped weights, run, freed.
+
+Layer-outer: every batch passes a layer before the next layer is read, so each weight byte is
+read once however many batches there are.
+
+Axes: B batch row, T position, D hidden, K selected expert, H head.
+
+Traps of the official code under transformers 4.41.2, met here:
+- a fresh module is in training mode and takes another MoE path: `.eval()`;
+- rotary tables are buffers outside the checkpoint; on the meta device they have no data and
+  are made at the first forward, since no length is cached yet;
+- the eager path needs an additive 4-D mask, and position ids, which it does not miss aloud;
+- a fresh DynamicCache per layer holds one entry, so the attention must call itself layer 0;
+- the gate returns ids unsorted, and routes padded positions too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from transformers.cache_utils import DynamicCache
+from transformers.modeling_attn_mask_utils import _prepare_4d_causal_attention_mask
+
+from capture.artifacts import Artifact
+from capture.errors import Refusal
+from capture.observe import LayerObservation, Observer
+from capture.official import OfficialCode
+from capture.tensors import EMBEDDING, layer_prefix, layer_shapes
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """Right-padded prompts. input_ids_BT int64; lengths_B counts valid tokens, at least 1."""
+
+    input_ids_BT: Tensor
+    lengths_B: tuple[int, ...]
+
+    @property
+    def attention_mask_BT(self) -> Tensor:
+        position = torch.arange(self.input_ids_BT.shape[1])
+        return (position < torch.tensor(self.lengths_B).unsqueeze(1)).long()
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """What one layer did. hidden_BTD of every batch, and what was observed in it."""
+
+    layer: int
+    hidden: tuple[Tensor, ...]
+    observations: tuple[LayerObservation, ...]
+    seconds: float
+    weight_bytes: int
+
+
+class Streamer:
+    """Runs the layers of one artifact over fixed batches.
+
+    The config is the artifact's own; attention is eager; weights are bfloat16.
+    """
+
+    def __init__(self, artifact: Artifact, code: OfficialCode, device: torch.device) -> None:
+        self.artifact, self.code, self.device = artifact, code, device
+        self.config: Any = code.config_class(**artifact.config)
+        self.config._attn_implementation = "eager"
+
+    def embed(self, batches: Sequence[TokenBatch]) -> tuple[Tensor, ...]:
+        """Initial hidden states [B,T,D] of every batch, in bfloat16."""
+        with ExitStack() as shards:
+            weight = self._read([EMBEDDING], shards)[EMBEDDING]
+            return tuple(
+                nn.functional.embedding(b.input_ids_BT, weight).to(self.device) for b in batches
+            )
+
+    def run(
+        self,
+        batches: Sequence[TokenBatch],
+        layers: Sequence[int],
+        hidden: tuple[Tensor, ...],
+    ) -> Iterator[LayerResult]:
+        """Yield each layer's result in order, from `hidden`, the input of the first one."""
+        masks = [self._mask(batch, h) for batch, h in zip(batches, hidden, strict=True)]
+        for number in layers:
+            started = time.monotonic()
+            files = ", ".join(self.artifact.shards_of_layer(number))
+            with ExitStack() as shards, torch.inference_mode():
+                layer, weight_bytes = self._layer(number, shards)
+                observer = Observer(self.artifact.architecture, number, layer, files)
+                outputs, observations = [], []
+                for batch, mask, x_BTD in zip(batches, masks, hidden, strict=True):
+                    cache = DynamicCache()
+                    y_BTD = layer(
+                        x_BTD,
+                        attention_mask=mask,
+                        position_ids=torch.arange(x_BTD.shape[1], device=self.device)[None],
+                        past_key_value=cache,
+                        use_cache=True,
+                    )[0]
+                    observations.append(observer.take(cache, batch.lengths_B))
+                    _require_finite(number, y_BTD, files)
+                    outputs.append(y_BTD)
+                observer.close()
+            hidden = tuple(outputs)
+            yield LayerResult(
+                layer=number,
+                hidden=hidden,
+                observations=tuple(observations),
+                seconds=time.monotonic() - started,
+                weight_bytes=weight_bytes,
+            )
+
+    def _layer(self, number: int, shards: ExitStack) -> tuple[nn.Module, int]:
+        """One official decoder layer with its weights bound, and their bytes."""
+        prefix = layer_prefix(number)
+        names = list(layer_shapes(self.artifact.architecture, number))
+        with torch.device("meta"):
+            layer: Any = self.code.layer_class(self.config, number)
+        tensors = {n.removeprefix(prefix): t for n, t in self._read(names, shards).items()}
+        try:
+            layer.load_state_dict(tensors, strict=True, assign=True)
+        except RuntimeError as error:
+            raise Refusal(
+                where=f"layer {number}",
+                what="weights do not fit the official class",
+                found=" ".join(str(error).split()),
+            ) from error
+        layer.eval()
+        layer.self_attn.layer_idx = 0
+        return layer, sum(t.numel() * t.element_size() for t in tensors.values())
+
+    def _read(self, names: list[str], shards: ExitStack) -> dict[str, Tensor]:
+        """Tensors by name, mmapped; the files are closed when `shards` is."""
+        by_shard: dict[str, list[str]] = {}
+        for name in names:
+            by_shard.setdefault(self.artifact.shard_of[name], []).append(name)
+        tensors = {}
+        for shard, members in sorted(by_shard.items()):
+            try:
+                path = str(self.artifact.folder / shard)
+                file = shards.enter_context(safe_open(path, framework="pt"))
+                for name in members:
+                    tensors[name] = file.get_tensor(name).to(self.device)
+            except (SafetensorError, OSError) as error:
+                raise Refusal(where=shard, what="cannot be read", found=str(error)) from error
+        return tensors
+
+    def _mask(self, batch: TokenBatch, hidden_BTD: Tensor) -> Tensor:
+        """Additive causal and padding mask [B,1,T,T], as the official model makes it."""
+        mask: Tensor = _prepare_4d_causal_attention_mask(
+            batch.attention_mask_BT.to(self.device), batch.input_ids_BT.shape, hidden_BTD, 0
+        )
+        return mask
+
+
+def _require_finite(number: int, y_BTD: Tensor, files: str) -> None:
+    bad = int((~torch.isfinite(y_BTD)).sum())
+    if bad:
+        raise Refusal(
+            where=files,
+            what=f"layer {number} gives hidden states that are not finite",
+            expected="0 such values",
+            found=f"{bad} of {y_BTD.numel()}",
+        )

@@ -1,0 +1,1 @@
+"""Pages: each module turns datasets into documented contexts, each template shows one."""

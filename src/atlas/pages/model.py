@@ -1,0 +1,375 @@
+"""A model: what it is, what is known of it, and the overview of a domain by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from atlas.charts.corpus import chart_of, domain_of
+from atlas.charts.overview import CLASSES, TOP_MULTIPLE, RankRow, lightness, rank_row
+from atlas.contract.corpus import Domain
+from atlas.contract.identity import Architecture, Environment, StopLine
+from atlas.numbers import COUNT, EFFECTIVE, SHARE, expert_name
+from atlas.pages.cards import FindingCard, finding_cards
+from atlas.pages.frame import FileRow, Frame, Link, Page, Writer, file_rows
+from atlas.shelf import HeldCorpus, Model
+from atlas.urls import URLS
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """One layer of the overview."""
+
+    href: str
+    layer: int
+    row: RankRow
+    effective: str
+    interval: str
+    top_expert: str
+    top_share: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One domain by rank: a row per layer, a column per rank."""
+
+    domain: str
+    tabs: tuple[Link, ...]
+    rows: tuple[OverviewRow, ...]
+    key: tuple[tuple[int, str], ...]
+    caption: str
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """Effective experts of one layer and domain; `step` is its lightness among all cells."""
+
+    href: str
+    text: str
+    interval: str
+    step: int
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """One layer of the matrix."""
+
+    layer: int
+    cells: tuple[MatrixCell, ...]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A named value of the model's identity."""
+
+    name: str
+    value: str
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class Check:
+    """Figures of a publisher that were recomputed."""
+
+    name: str
+    rule: str
+    agreeing: str
+    total: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a model's evidence comes from."""
+
+    facts: tuple[Fact, ...]
+    files: tuple[FileRow, ...]
+    stop_line: str
+    environment: tuple[Fact, ...]
+    checks: tuple[Check, ...]
+    not_recorded: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModelContext:
+    """Context of model.html.j2."""
+
+    frame: Frame
+    headline: str
+    lead: str
+    sections: tuple[Link, ...]
+    findings: tuple[FindingCard, ...]
+    matrix_heads: tuple[Link, ...]
+    matrix: tuple[MatrixRow, ...]
+    overview: Overview | None
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class DomainContext:
+    """Context of domain.html.j2."""
+
+    frame: Frame
+    headline: str
+    lead: str
+    overview: Overview
+
+
+def model_pages(writer: Writer, model: Model) -> Iterator[Page]:
+    """The model's own page and, with a corpus, one overview per domain."""
+    path = URLS.model(writer.lang, model.slug)
+    yield Page(path, "model.html.j2", writer.lang, _model(writer, model, path))
+    if model.corpus is not None:
+        for domain in model.corpus.corpus.domains:
+            path = URLS.domain(writer.lang, model.slug, domain.domain)
+            context = _domain(writer, model, model.corpus, domain, path)
+            yield Page(path, "domain.html.j2", writer.lang, context)
+
+
+def sections(writer: Writer, model: Model, path: str) -> tuple[Link, ...]:
+    """Links to what there is about a model."""
+    targets: list[tuple[str, str]] = []
+    if model.corpus is not None and len(model.corpus.corpus.domains) > 1:
+        targets.append((URLS.compare(writer.lang, model.slug), "nav.compare"))
+    if model.routes is not None:
+        targets.append((URLS.routes(writer.lang, model.slug), "nav.routes"))
+    if model.trace is not None:
+        targets.append((URLS.trace(writer.lang, model.slug), "nav.trace"))
+        targets.append((URLS.mla(writer.lang, model.slug), "nav.mla"))
+    return tuple(Link(URLS.link(path, target), writer.t(key)) for target, key in targets)
+
+
+def _model(writer: Writer, model: Model, path: str) -> ModelContext:
+    t, held = writer.t, model.corpus
+    if held is not None:
+        headline = t(
+            "model.headline",
+            layers=len(held.corpus.layers),
+            domains=len(held.corpus.domains),
+        )
+        lead = t(
+            "model.lead",
+            model=model.identity.title,
+            prompts=COUNT.text(len(held.corpus.prompts)),
+            tokens=COUNT.text(sum(d.tokens for d in held.corpus.domains)),
+            k=held.corpus.routing.num_experts_per_tok,
+            experts=held.corpus.routing.n_routed_experts,
+        )
+    else:
+        headline = model.identity.title
+        lead = t("model.lead_plain")
+    files = [h.file for h in (held, model.routes, model.trace, model.comparison) if h is not None]
+    return ModelContext(
+        frame=writer.frame(
+            path,
+            model.identity.title,
+            f"{model.identity.title}: {headline}",
+            crumbs=[(URLS.home(writer.lang), t("nav.models")), (None, model.identity.title)],
+            model=model,
+            sources=files,
+        ),
+        headline=headline,
+        lead=lead,
+        sections=sections(writer, model, path),
+        findings=finding_cards(writer, model, path),
+        matrix_heads=_matrix_heads(writer, model, path),
+        matrix=_matrix(writer, model, path),
+        overview=(
+            overview(writer, model, held, held.corpus.domains[0], path) if held is not None else None
+        ),
+        provenance=provenance(writer, model),
+    )
+
+
+def _domain(
+    writer: Writer, model: Model, held: HeldCorpus, domain: Domain, path: str
+) -> DomainContext:
+    name = writer.pick(domain.title)
+    headline = writer.t("domain.headline", layers=len(held.corpus.layers), domain=name)
+    return DomainContext(
+        frame=writer.frame(
+            path,
+            f"{name} · {model.identity.title}",
+            headline,
+            crumbs=[*writer.model_crumbs(model), (None, name)],
+            model=model,
+            sources=[held.file],
+        ),
+        headline=headline,
+        lead=writer.t("domain.lead", experts=held.corpus.routing.n_routed_experts),
+        overview=overview(writer, model, held, domain, path),
+    )
+
+
+def overview(
+    writer: Writer, model: Model, held: HeldCorpus, domain: Domain, path: str
+) -> Overview:
+    """Overview of one domain; its tabs lead to the other domains' own pages."""
+    rows = []
+    for layer in held.corpus.layers:
+        load = domain_of(layer, domain.domain).prompt_balanced
+        target = URLS.layer(writer.lang, model.slug, domain.domain, layer.layer)
+        rows.append(
+            OverviewRow(
+                href=URLS.link(path, target),
+                layer=layer.layer,
+                row=rank_row(chart_of(layer, domain.domain, "prompt_balanced")),
+                effective=EFFECTIVE.text(load.effective_experts.point),
+                interval=EFFECTIVE.interval(load.effective_experts.percentile),
+                top_expert=expert_name(layer.layer, load.top_expert),
+                top_share=SHARE.text(load.top_share.point),
+            )
+        )
+    tabs = tuple(
+        Link(
+            URLS.link(path, URLS.domain(writer.lang, model.slug, d.domain)),
+            writer.pick(d.title),
+            d.domain == domain.domain,
+        )
+        for d in held.corpus.domains
+    )
+    key = (
+        (CLASSES - 1, writer.t("overview.key_top", multiple=TOP_MULTIPLE)),
+        (lightness(1.0), writer.t("overview.key_uniform")),
+        (0, writer.t("overview.key_zero")),
+    )
+    caption = writer.t(
+        "overview.caption",
+        domain=writer.pick(domain.title),
+        prompts=COUNT.text(domain.prompts),
+        replicates=COUNT.text(held.corpus.statistics.replicates),
+    )
+    return Overview(writer.pick(domain.title), tabs, tuple(rows), key, caption)
+
+
+def _matrix_heads(writer: Writer, model: Model, path: str) -> tuple[Link, ...]:
+    if model.corpus is None:
+        return ()
+    return tuple(
+        Link(URLS.link(path, URLS.domain(writer.lang, model.slug, d.domain)), writer.pick(d.title))
+        for d in model.corpus.corpus.domains
+    )
+
+
+MATRIX_STEPS = 6
+
+
+def _matrix(writer: Writer, model: Model, path: str) -> tuple[MatrixRow, ...]:
+    if model.corpus is None:
+        return ()
+    layers = model.corpus.corpus.layers
+    points = [d.prompt_balanced.effective_experts.point for x in layers for d in x.domains]
+    low, width = min(points), (max(points) - min(points)) or 1.0
+    rows = []
+    for layer in layers:
+        cells = []
+        for d in layer.domains:
+            estimate = d.prompt_balanced.effective_experts
+            target = URLS.layer(writer.lang, model.slug, d.domain, layer.layer)
+            # the fewer effective experts, the darker
+            step = MATRIX_STEPS - 1 - min(
+                MATRIX_STEPS - 1, int((estimate.point - low) / width * MATRIX_STEPS)
+            )
+            cells.append(
+                MatrixCell(
+                    URLS.link(path, target),
+                    EFFECTIVE.text(estimate.point),
+                    EFFECTIVE.interval(estimate.percentile),
+                    step,
+                )
+            )
+        rows.append(MatrixRow(layer.layer, tuple(cells)))
+    return tuple(rows)
+
+
+def provenance(writer: Writer, model: Model) -> Provenance:
+    """Identity, files, stop line and environment, from whichever dataset holds them."""
+    t, identity = writer.t, model.identity
+    facts = [
+        Fact(t("provenance.repository"), identity.repository, code=True),
+        Fact(t("provenance.revision"), identity.revision, code=True),
+        Fact(t("provenance.licence"), identity.licence),
+    ]
+    corpus = model.corpus.corpus if model.corpus is not None else None
+    trace = model.trace.trace if model.trace is not None else None
+    routes = model.routes.routes if model.routes is not None else None
+    record = corpus.record if corpus is not None else routes.record if routes is not None else None
+    holder = trace or corpus
+    architecture = holder.architecture if holder is not None else None
+    if record is not None:
+        facts += [
+            Fact(t("provenance.publisher"), record.publisher),
+            Fact(t("provenance.record"), record.repository, code=True),
+            Fact(t("provenance.commit"), record.commit, code=True),
+            Fact(t("provenance.paper"), record.paper),
+            Fact(t("provenance.record_licence"), record.licence),
+        ]
+    if corpus is not None:
+        facts += _routing_facts(writer, corpus.routing.n_routed_experts, corpus.routing.num_experts_per_tok)
+    elif architecture is not None:
+        facts += _routing_facts(writer, architecture.n_routed_experts, architecture.num_experts_per_tok)
+    if architecture is not None:
+        facts += _architecture_facts(writer, architecture)
+    files = record.files if record is not None else holder.artifacts if holder is not None else ()
+    return Provenance(
+        facts=tuple(facts),
+        files=file_rows(files, t),
+        stop_line=stop_line(writer, holder.stop_line if holder is not None else None),
+        environment=environment_facts(writer, holder.environment if holder is not None else None),
+        checks=tuple(
+            Check(c.name, c.rule, COUNT.text(c.agreeing), COUNT.text(c.total))
+            for c in (record.checks if record is not None else ())
+        ),
+        not_recorded=tuple(
+            writer.pick(x) for x in (record.not_recorded if record is not None else ())
+        ),
+    )
+
+
+def _routing_facts(writer: Writer, experts: int, k: int) -> list[Fact]:
+    return [
+        Fact(writer.t("provenance.experts"), COUNT.text(experts)),
+        Fact(writer.t("provenance.top_k"), COUNT.text(k)),
+    ]
+
+
+def _architecture_facts(writer: Writer, a: Architecture) -> list[Fact]:
+    return [
+        Fact("num_hidden_layers", COUNT.text(a.num_hidden_layers)),
+        Fact("hidden_size", COUNT.text(a.hidden_size)),
+        Fact("n_shared_experts", COUNT.text(a.n_shared_experts)),
+        Fact("moe_intermediate_size", COUNT.text(a.moe_intermediate_size)),
+        Fact("first_k_dense_replace", COUNT.text(a.first_k_dense_replace)),
+        Fact("scoring_func, topk_method", f"{a.scoring_func}, {a.topk_method}"),
+        Fact("norm_topk_prob", str(a.norm_topk_prob).lower()),
+        Fact("kv_lora_rank + qk_rope_head_dim", f"{a.kv_lora_rank} + {a.qk_rope_head_dim}"),
+    ]
+
+
+def stop_line(writer: Writer, line: StopLine | None) -> str:
+    """Which layers ran and why the next one did not, as a sentence."""
+    if line is None:
+        return writer.t("provenance.stop_unknown")
+    last = line.executed_layers[-1] if line.executed_layers else "–"
+    if line.reason == "complete":
+        return writer.t("provenance.stop_complete", last=last)
+    return writer.t(
+        f"provenance.stop_{line.reason}",
+        last=last,
+        missing=line.first_missing_layer,
+        **({"files": ", ".join(line.missing_files)} if line.reason == "tensors_missing" else {}),
+    )
+
+
+def environment_facts(writer: Writer, environment: Environment | None) -> tuple[Fact, ...]:
+    """Every field of the environment under its own name."""
+    if environment is None:
+        return ()
+    return tuple(
+        Fact(name, _plain(value)) for name, value in environment.model_dump().items()
+    )
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "–"
+    return str(value).lower() if isinstance(value, bool) else str(value)

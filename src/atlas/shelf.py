@@ -1,0 +1,158 @@
+"""The datasets of src/data on a shelf, one place per model.
+
+What pages there are follows from what stands here: a model may have a trace, a comparison
+of that trace with a rerun, a corpus, and ordered routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from atlas.contract import Comparison, Dataset, Evidence, Routes, RoutingCorpus, Trace, parse
+from atlas.contract.identity import ModelIdentity
+from atlas.errors import SiteError
+
+EVIDENCE_ORDER: tuple[Evidence, ...] = ("captured", "imported", "official", "published", "demo")
+"""Real evidence first; the embedded checkpoint last."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One committed dataset: name inside src/data, bytes, hash and content."""
+
+    name: str
+    bytes: int
+    sha256: str
+    dataset: Dataset
+    rerun_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """A dataset of one kind with the file it came from."""
+
+    file: SourceFile
+
+
+@dataclass(frozen=True)
+class HeldTrace(Held):
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class HeldCorpus(Held):
+    corpus: RoutingCorpus
+
+
+@dataclass(frozen=True)
+class HeldRoutes(Held):
+    routes: Routes
+
+
+@dataclass(frozen=True)
+class HeldComparison(Held):
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything on the shelf about one model."""
+
+    identity: ModelIdentity
+    evidence: Evidence
+    trace: HeldTrace | None = None
+    comparison: HeldComparison | None = None
+    corpus: HeldCorpus | None = None
+    routes: HeldRoutes | None = None
+
+    @property
+    def slug(self) -> str:
+        return self.identity.slug
+
+    @property
+    def is_demo(self) -> bool:
+        return self.evidence == "demo"
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Models in the order of the atlas, and every file by name."""
+
+    models: tuple[Model, ...]
+    files: tuple[SourceFile, ...]
+    contents: Mapping[str, bytes] = field(repr=False)
+
+
+def shelve(contents: Mapping[str, bytes]) -> Shelf:
+    """Shelf of the files `{name: bytes}`. Raises ContractError and SiteError.
+
+    Two files of one kind about one model are an error unless their bytes are equal: then the
+    second, by name, is shown as an independent rerun of the first.
+    """
+    by_hash: dict[str, str] = {}
+    files = []
+    for name in sorted(contents, key=lambda n: (len(n), n)):
+        digest = sha256(contents[name]).hexdigest()
+        dataset = parse(contents[name], name)
+        files.append(
+            SourceFile(name, len(contents[name]), digest, dataset, by_hash.setdefault(digest, name))
+        )
+    files = [replace(f, rerun_of=None if f.rerun_of == f.name else f.rerun_of) for f in files]
+    firsts = [file for file in files if file.rerun_of is None]
+    models: dict[str, Model] = {}
+    for file in firsts:
+        identity = getattr(file.dataset, "model", None)
+        if isinstance(identity, ModelIdentity):
+            models[identity.slug] = _placed(models.get(identity.slug), identity, file)
+    for file in firsts:
+        if isinstance(file.dataset, Comparison):
+            model = _compared_model(models, file, file.dataset)
+            models[model.slug] = model
+    ordered = sorted(models.values(), key=lambda m: (EVIDENCE_ORDER.index(m.evidence), m.slug))
+    return Shelf(tuple(ordered), tuple(sorted(files, key=lambda f: f.name)), dict(contents))
+
+
+def _placed(model: Model | None, identity: ModelIdentity, file: SourceFile) -> Model:
+    dataset = file.dataset
+    evidence: Evidence = dataset.evidence
+    if model is None:
+        model = Model(identity=identity, evidence=evidence)
+    elif model.identity != identity or model.evidence != evidence:
+        raise SiteError(
+            f"{file.name}: model {identity.slug}: expected the identity and evidence of the other "
+            "files about it, found others"
+        )
+    if isinstance(dataset, Trace):
+        _one_only(model.trace, file, "trace")
+        return replace(model, trace=HeldTrace(file, dataset))
+    if isinstance(dataset, RoutingCorpus):
+        _one_only(model.corpus, file, "corpus")
+        return replace(model, corpus=HeldCorpus(file, dataset))
+    if isinstance(dataset, Routes):
+        _one_only(model.routes, file, "routes")
+        return replace(model, routes=HeldRoutes(file, dataset))
+    raise SiteError(f"{file.name}: expected a trace, a corpus or routes of model {identity.slug}")
+
+
+def _one_only(held: Held | None, file: SourceFile, kind: str) -> None:
+    if held is not None:
+        raise SiteError(
+            f"{file.name}: expected one {kind} per model, found another in {held.file.name}"
+        )
+
+
+def _compared_model(
+    models: Mapping[str, Model], file: SourceFile, comparison: Comparison
+) -> Model:
+    """The model whose trace the comparison names, with the comparison put in its place."""
+    hashes = {comparison.first.sha256, comparison.second.sha256}
+    for model in models.values():
+        if model.trace is not None and model.trace.file.sha256 in hashes:
+            _one_only(model.comparison, file, "comparison")
+            return replace(model, comparison=HeldComparison(file, comparison))
+    raise SiteError(
+        f"{file.name}: first.sha256: expected the SHA-256 of a trace in the data folder, "
+        f"found {comparison.first.sha256}"
+    )

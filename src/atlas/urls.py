@@ -1,0 +1,102 @@
+"""The one place that makes URLs.
+
+A page or file has one path inside the site; a link is that path relative to the page that
+holds it, so the site works under any path and from file://. Paths end in a file name, never
+in a folder, for the same reason.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from atlas.effects import checked_name
+from atlas.strings import LANGS, Lang
+
+STYLE = "assets/style.css"
+ICON = "assets/icon.svg"
+ROOT = "index.html"
+
+
+@dataclass(frozen=True)
+class Urls:
+    """Paths of every page and file of the site."""
+
+    def home(self, lang: Lang) -> str:
+        return f"{lang}/index.html"
+
+    def data(self, lang: Lang) -> str:
+        return f"{lang}/data.html"
+
+    def limits(self, lang: Lang) -> str:
+        return f"{lang}/limits.html"
+
+    def model(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/index.html"
+
+    def compare(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/compare.html"
+
+    def domain(self, lang: Lang, slug: str, domain: str) -> str:
+        return f"{lang}/models/{slug}/load/{domain}/index.html"
+
+    def layer(self, lang: Lang, slug: str, domain: str, layer: int) -> str:
+        return f"{lang}/models/{slug}/load/{domain}/layer-{layer:02d}.html"
+
+    def layer_svg(self, lang: Lang, slug: str, domain: str, layer: int) -> str:
+        return f"{lang}/models/{slug}/load/{domain}/layer-{layer:02d}.svg"
+
+    def layer_csv(self, slug: str, domain: str, layer: int) -> str:
+        return f"data/{slug}/load/{domain}/layer-{layer:02d}.csv"
+
+    def layer_json(self, slug: str, domain: str, layer: int) -> str:
+        return f"data/{slug}/load/{domain}/layer-{layer:02d}.json"
+
+    def metrics_csv(self, slug: str) -> str:
+        return f"data/{slug}/metrics.csv"
+
+    def divergences_csv(self, slug: str) -> str:
+        return f"data/{slug}/divergences.csv"
+
+    def trace(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/trace/index.html"
+
+    def trace_layer(self, lang: Lang, slug: str, layer: int) -> str:
+        return f"{lang}/models/{slug}/trace/layer-{layer:02d}.html"
+
+    def trace_csv(self, slug: str, layer: int) -> str:
+        return f"data/{slug}/trace/layer-{layer:02d}-routes.csv"
+
+    def mla(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/trace/mla.html"
+
+    def routes(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/routes/index.html"
+
+    def routes_layer(self, lang: Lang, slug: str, layer: int) -> str:
+        return f"{lang}/models/{slug}/routes/layer-{layer:02d}.html"
+
+    def dataset(self, name: str) -> str:
+        return f"data/files/{name}"
+
+    def schema(self, kind: str) -> str:
+        return f"data/schema/{kind}.schema.json"
+
+    def other_language(self, path: str) -> str:
+        """The same page in the other language. Raises ValueError for a page without one."""
+        lang, _, rest = path.partition("/")
+        if lang not in LANGS or not rest:
+            raise ValueError(f"expected a path under one of {LANGS}, found {path!r}")
+        other = next(x for x in LANGS if x != lang)
+        return f"{other}/{rest}"
+
+    def link(self, source: str, target: str, fragment: str = "") -> str:
+        """Relative URL of `target` as written on the page `source`."""
+        checked_name(source)
+        checked_name(target)
+        relative = posixpath.relpath(target, posixpath.dirname(source) or ".")
+        return quote(relative) + (f"#{quote(fragment)}" if fragment else "")
+
+
+URLS = Urls()
