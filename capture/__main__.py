@@ -7,22 +7,23 @@ and nothing was written; 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from atlas.contract import ContractError
 from capture.errors import Refusal
 
 COMMANDS = {
-    "inspect": "capture.commands.inspect",
-    "trace": "capture.commands.trace",
-    "compare": "capture.commands.compare",
-    "import": "capture.commands.importing",
-    "export": "capture.commands.exporting",
-    "corpus": "capture.commands.corpus",
-    "demo": "capture.commands.demo",
+    "inspect": ("inspect", "what is in an artifact folder, and how far it runs"),
+    "trace": ("trace", "four fixed prompts, every route, the MLA cache"),
+    "compare": ("compare", "two traces, check by check"),
+    "corpus": ("corpus", "four text domains, expert loads with intervals"),
+    "import": ("importing", "a published routing record, as a routing corpus"),
+    "export": ("exporting", "every ordered route, as arrays"),
+    "demo": ("demo", "both experiments on the embedded checkpoint"),
 }
+"""Command -> its module under capture.commands, and what it does."""
 
 DESCRIPTION = """\
 Capture stage of llm-atlas: runs a model's official code and weights layer by layer
@@ -33,28 +34,32 @@ and writes what the router did as JSON. Start with
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """Parser that knows the arguments of `command`; no other command's module is imported,
+    so that commands which run no layer do not pay for torch."""
     parser = argparse.ArgumentParser(
         prog="python -m capture",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, module_name in COMMANDS.items():
-        module = importlib.import_module(module_name)
+    for name, (module_name, summary) in COMMANDS.items():
+        module = import_module(f"capture.commands.{module_name}") if name == command else None
         sub = subparsers.add_parser(
             name,
-            help=module.HELP,
-            description=module.__doc__,
+            help=summary,
+            description=module.__doc__ if module else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add_arguments(sub)
-        sub.set_defaults(run=module.run)
+        if module:
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = build_parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    args = build_parser(argv[0] if argv else None).parse_args(argv)
     try:
         code: int = args.run(args)
         return code

@@ -181,7 +181,9 @@ def read_index(data: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, str
     if not isinstance(weight_map, dict) or not weight_map:
         raise Refusal(where=INDEX, what="weight_map", expected="an object of tensor names")
     for tensor, shard in weight_map.items():
-        plain = isinstance(shard, str) and shard == Path(shard).name and shard not in ("", "..", ".")
+        plain = (
+            isinstance(shard, str) and shard == Path(shard).name and shard not in ("", "..", ".")
+        )
         if not plain or "\\" in shard or "\0" in shard or not shard.endswith(".safetensors"):
             raise Refusal(
                 where=INDEX,
@@ -273,7 +275,10 @@ def read_shard_header(path: Path) -> ShardHeader:
         end = max(end, stop)
     if size != 8 + length + end:
         raise Refusal(
-            where=name, what="shard size", expected=f"{8 + length + end} bytes", found=f"{size} bytes"
+            where=name,
+            what="shard size",
+            expected=f"{8 + length + end} bytes",
+            found=f"{size} bytes",
         )
     return ShardHeader(tensors)
 
@@ -321,13 +326,14 @@ def describe_pinned(
         path, pin = folder / name, model.pin(name)
         role = pin.role if pin else "shard"
         if not path.is_file():
-            raise Refusal(
-                where=name, what="file missing", expected=pin.sha256 if pin else "a file"
-            )
+            raise Refusal(where=name, what="file missing", expected=pin.sha256 if pin else "a file")
         size = path.stat().st_size
         if pin and pin.bytes != size:
             raise Refusal(
-                where=name, what="size differs", expected=f"{pin.bytes} bytes", found=f"{size} bytes"
+                where=name,
+                what="size differs",
+                expected=f"{pin.bytes} bytes",
+                found=f"{size} bytes",
             )
         digest = hash_file(path, progress) if hash_shards or role != "shard" else None
         if pin and digest is not None and digest != pin.sha256:
@@ -343,4 +349,3 @@ def describe_pinned(
             )
         )
     return tuple(files)
-

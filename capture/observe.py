@@ -82,7 +82,9 @@ class Observer:
         """The observation of the forward that just ended. Raises Refusal if a hook saw nothing
         or the router's scores are not finite."""
         if self._projection is None or len(cache.key_cache) != 1:
-            raise Refusal(where=self.files, what=f"layer {self.layer}: no MLA projection or cache observed")
+            raise Refusal(
+                where=self.files, what=f"layer {self.layer}: no MLA projection or cache observed"
+            )
         key, value = cache.key_cache[0], cache.value_cache[0]
         b, t, width = self._projection.shape
         a = self.architecture

@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from atlas.canonical import parse_json
 from atlas.contract.base import Sha256, Strict
 from atlas.contract.identity import ModelIdentity
 from capture.errors import Refusal

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from tqdm import tqdm
@@ -41,6 +41,15 @@ class Session:
     def pad_token_id(self) -> int:
         """The end-of-sentence id, as the official tokenizer pads; masked, and never counted."""
         return int(self.artifact.config["eos_token_id"])
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What settles a run's bytes besides its input, as plain JSON values."""
+        return {
+            "artifacts": [f.model_dump(mode="json") for f in self.files],
+            "environment": self.environment.model_dump(mode="json"),
+            "stop_line": self.stop_line.model_dump(mode="json"),
+        }
 
     def progress(self, steps: Iterable[T], total: int) -> Iterator[T]:
         """`steps` with a bar on a terminal's stderr, one tick a layer."""

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -50,10 +51,12 @@ class TokenBatch:
 
 @dataclass(frozen=True)
 class LayerResult:
-    """What one layer did. hidden_BTD of every batch, and what was observed in it."""
+    """What one layer did: its output [B,T,D] of every batch and the output's hash, and what
+    was observed in it. `hidden` is empty for a layer that was read from a work folder."""
 
     layer: int
     hidden: tuple[Tensor, ...]
+    hidden_sha256: tuple[str, ...]
     observations: tuple[LayerObservation, ...]
     seconds: float
     weight_bytes: int
@@ -110,6 +113,7 @@ class Streamer:
             yield LayerResult(
                 layer=number,
                 hidden=hidden,
+                hidden_sha256=tuple(tensor_sha256(h) for h in hidden),
                 observations=tuple(observations),
                 seconds=time.monotonic() - started,
                 weight_bytes=weight_bytes,
@@ -156,6 +160,12 @@ class Streamer:
             batch.attention_mask_BT.to(self.device), batch.input_ids_BT.shape, hidden_BTD, 0
         )
         return mask
+
+
+def tensor_sha256(x: Tensor) -> str:
+    """SHA-256 of a tensor's elements as little-endian bytes in C order, padding included."""
+    raw = x.detach().cpu().contiguous().view(torch.uint8).numpy()
+    return sha256(raw.tobytes()).hexdigest()
 
 
 def _require_finite(number: int, y_BTD: Tensor, files: str) -> None:

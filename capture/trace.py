@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from atlas import load
 from atlas.canonical import rounded
@@ -35,26 +35,36 @@ from capture.errors import Refusal
 from capture.observe import RouterObservation
 from capture.prompts import PROMPTS, FixedPrompt
 from capture.session import Session
-from capture.stream import LayerResult, Streamer, TokenBatch
+from capture.stream import LayerResult, Streamer, TokenBatch, tensor_sha256
 from capture.tokenizer import Tokenizer
+from capture.workdir import WorkDir, run_layers
 
 NEAR_TIE_MARGINS = (0.0001, 0.001, 0.01)
 
 
 def trace(
-    session: Session, *, captured_at: str | None, prompts: Sequence[FixedPrompt] = PROMPTS
+    session: Session,
+    *,
+    captured_at: str | None,
+    prompts: Sequence[FixedPrompt] = PROMPTS,
+    work_dir: Path | None = None,
+    resume: bool = False,
 ) -> Trace:
-    """Run the prompts through every layer of the session's stop line. Raises Refusal."""
+    """Run the prompts through every layer of the session's stop line.
+
+    `work_dir` keeps each whole layer, `resume` goes on from the last one. Raises Refusal.
+    """
     encoded = [_encode(p, session.tokenizer) for p in prompts]
     batch, described = _batch(encoded, session.pad_token_id)
     streamer = Streamer(session.artifact, session.code, session.device)
-    hidden = streamer.embed([batch])
-    initial = tensor_sha256(hidden[0])
+    initial = tensor_sha256(streamer.embed([batch])[0])
+    defined = {**session.definition, "experiment": "trace", "batch": described.model_dump()}
+    work = WorkDir(work_dir, defined, resume=resume) if work_dir else None
     layers: list[LayerTrace] = []
     seconds: list[float] = []
     element_bytes = 0
     numbers = session.stop_line.executed_layers
-    for result in session.progress(streamer.run([batch], numbers, hidden), len(numbers)):
+    for result in session.progress(run_layers(streamer, [batch], numbers, work), len(numbers)):
         layers.append(_layer_trace(result, encoded, session.artifact.architecture))
         seconds.append(round(result.seconds, 3))
         element_bytes = result.observations[0].cache_element_bytes
@@ -75,12 +85,6 @@ def trace(
         layers=tuple(layers),
         timing=Timing(layer_seconds=tuple(seconds), total_seconds=round(sum(seconds), 3)),
     )
-
-
-def tensor_sha256(x: Tensor) -> str:
-    """SHA-256 of a tensor's elements as little-endian bytes in C order."""
-    raw = x.detach().cpu().contiguous().view(torch.uint8).numpy()
-    return sha256(raw.tobytes()).hexdigest()
 
 
 def cache_ledger(mla: MlaShapes, architecture: Architecture, element_bytes: int) -> CacheLedger:
@@ -140,7 +144,7 @@ def _layer_trace(
     return LayerTrace(
         layer=result.layer,
         kind="dense" if observation.router is None else "moe",
-        hidden_sha256=tensor_sha256(result.hidden[0]),
+        hidden_sha256=result.hidden_sha256[0],
         mla=observation.mla,
         moe=None
         if observation.router is None
@@ -187,9 +191,7 @@ def _prompt_routes(prompt: TracePrompt, routes: RouterObservation) -> PromptRout
     return PromptRoutes(
         prompt_id=prompt.prompt_id,
         expert_ids_TK=tuple(_ints(row) for row in routes.expert_ids_TK.numpy()),
-        weights_TK=tuple(
-            tuple(_float32(w) for w in row) for row in routes.weights_TK.numpy()
-        ),
+        weights_TK=tuple(tuple(_float32(w) for w in row) for row in routes.weights_TK.numpy()),
         margin_T=tuple(_float32(m) for m in routes.margin_T.numpy()),
     )
 
@@ -201,5 +203,3 @@ def _ints(values: NDArray[np.integer]) -> tuple[int, ...]:
 def _float32(value: np.float32) -> float:
     """The shortest decimal that reads back as the same float32."""
     return float(str(np.float32(value)))
-
-

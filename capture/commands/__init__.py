@@ -1,4 +1,5 @@
 """The subcommands of `python -m capture`, one module each.
 
-Each module has `HELP`, `add_arguments(parser)` and `run(args) -> int`, the exit code.
+Each module has a docstring for `--help`, `add_arguments(parser)`, and `run(args) -> int`, the
+exit code. What needs torch is imported inside `run`.
 """

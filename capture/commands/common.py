@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from capture.errors import Refusal
+
 if TYPE_CHECKING:
     from capture.session import Session
 
@@ -43,10 +45,22 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="do not hash the shards (minutes for 31 GB); the file then says so",
     )
+    parser.add_argument(
+        "--work-dir",
+        type=Path,
+        metavar="DIR",
+        help="keep each whole layer there, so that a killed run can go on",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the last whole layer in --work-dir"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
 
 
 def session_of(args: argparse.Namespace) -> Session:
+    """The session that the run arguments ask for. Raises Refusal."""
+    if args.resume and args.work_dir is None:
+        raise Refusal(where="--resume", what="nothing to resume from", expected="--work-dir DIR")
     # torch is imported only by commands that run layers, and only once they do
     from capture.session import open_session
 

@@ -17,8 +17,6 @@ from capture.artifacts import read_small
 from capture.compare import compare
 from capture.errors import Refusal
 
-HELP = "two traces, check by check"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first", type=Path, required=True, metavar="FILE")
@@ -47,5 +45,3 @@ def read_trace(path: Path) -> tuple[Trace, str]:
     if not isinstance(dataset, Trace):
         raise Refusal(where=path.name, what="schema", expected="llm-atlas/trace@1")
     return dataset, sha256(data).hexdigest()
-
-

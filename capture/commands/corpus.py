@@ -14,13 +14,13 @@ import argparse
 from pathlib import Path
 
 from atlas.contract.base import Estimate
-from atlas.contract.corpus import Domain, RoutingCorpus
+from atlas.contract.corpus import RoutingCorpus
 from atlas.contract.selection import CorpusSelection, SelectedPrompt
 from atlas.resample import REPLICATES, SEED, Resampling
 from capture import output
 from capture.commands.common import add_run_arguments, session_of
 from capture.corpus import sources
-from capture.corpus.plan import Plan, selection_contract
+from capture.corpus.plan import Plan
 from capture.corpus.selection import (
     BATCH_SIZE,
     DOMAINS,
@@ -29,12 +29,12 @@ from capture.corpus.selection import (
     SALT,
     Encode,
     select,
+    selection_record,
+    selection_table,
 )
 from capture.errors import Refusal
 from capture.tables import table
 from capture.tokenizer import open_tokenizer_alone
-
-HELP = "four text domains, expert loads with intervals"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,9 +90,14 @@ def run(args: argparse.Namespace) -> int:
 
     session = session_of(args)
     plan = _plan(args, readings, session.tokenizer.encode)
-    print(selection_table(tuple(p.record for p in plan.picks)))
+    print(selection_table(plan.picks))
     result = run_corpus(
-        session, plan, Resampling(args.bootstrap, args.seed), captured_at=captured_at
+        session,
+        plan,
+        Resampling(args.bootstrap, args.seed),
+        captured_at=captured_at,
+        work_dir=args.work_dir,
+        resume=args.resume,
     )
     digest = output.write(args.output, result)
     print("\n" + load_table(result))
@@ -134,7 +139,13 @@ def _plan(args: argparse.Namespace, readings: list[sources.Reading], encode: Enc
     picks = select(
         readings, encode, salt=SALT, per_domain=args.per_domain, maximum_tokens=args.max_tokens
     )
-    return Plan(picks, selection_contract(SALT, args.per_domain, args.max_tokens, args.batch_size))
+    rules = selection_record(
+        salt=SALT,
+        per_domain=args.per_domain,
+        maximum_tokens=args.max_tokens,
+        batch_size=args.batch_size,
+    )
+    return Plan(picks, rules)
 
 
 def _select_only(args: argparse.Namespace, readings: list[sources.Reading]) -> int:
@@ -161,21 +172,9 @@ def _select_only(args: argparse.Namespace, readings: list[sources.Reading]) -> i
         ),
     )
     digest = output.write(args.output, content)
-    print(selection_table(content.domains))
+    print(selection_table(plan.picks))
     print(f"{args.output.name}  SHA-256 {digest}")
     return 0
-
-
-def selection_table(domains: tuple[Domain, ...]) -> str:
-    """Per domain: minimum length, candidates, long enough, picked, tokens picked."""
-    rows = []
-    for domain in domains:
-        s = domain.selection
-        assert s is not None
-        numbers = (s.minimum_tokens, s.candidates, s.long_enough, s.picked, s.tokens)
-        rows.append((domain.domain, *(f"{n:,}" for n in numbers)))
-    header = ("domain", "minimum", "candidates", "long enough", "picked", "tokens")
-    return table(header, rows)
 
 
 def load_table(result: RoutingCorpus) -> str:

@@ -19,7 +19,6 @@ from capture.demo.layout import SHARDS
 from capture.demo.seal import CHECKPOINT
 from capture.errors import Refusal
 
-HELP = "both experiments on the embedded checkpoint"
 TRACE, TRACE_AGAIN = "demo-trace.json", "demo-trace-repro.json"
 COMPARISON = "demo-trace-comparison.json"
 CORPUS, CORPUS_AGAIN = "demo-routing-corpus.json", "demo-routing-corpus-repro.json"

@@ -6,8 +6,6 @@ import argparse
 
 from capture import routes_command as routes
 
-HELP = "every ordered route, as arrays"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)

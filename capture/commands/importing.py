@@ -6,8 +6,6 @@ import argparse
 
 from capture.imported import command as esft
 
-HELP = "a published routing record, as a routing corpus"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     records = parser.add_subparsers(dest="record", metavar="RECORD", required=True)

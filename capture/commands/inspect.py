@@ -18,8 +18,6 @@ from capture.errors import Refusal
 from capture.tables import table
 from capture.tensors import checkpoint_shapes
 
-HELP = "what is in an artifact folder, and how far it runs"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_artifact_arguments(parser)
@@ -35,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     rows, differing = _file_rows(artifact, not args.skip_shard_hashes, args.quiet)
     print(table(("file", "state", "SHA-256"), rows) + "\n")
     print(table(("layer", "kind", "shards", "at hand"), _layer_rows(artifact)) + "\n")
-    print(table(("with the shards up to", "layers that run", "first that does not"), _reach(artifact)))
+    print(
+        table(("with the shards up to", "layers that run", "first that does not"), _reach(artifact))
+    )
     print("\n" + _stop_sentence(artifact))
     if differing:
         raise differing[0]

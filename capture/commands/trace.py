@@ -13,8 +13,6 @@ from capture import output
 from capture.commands.common import add_run_arguments, session_of
 from capture.tables import table
 
-HELP = "four fixed prompts, every route, the MLA cache"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
@@ -25,7 +23,9 @@ def run(args: argparse.Namespace) -> int:
 
     output.require_writable(args.output)
     captured_at = output.captured_at(args.captured_at)
-    result = trace(session_of(args), captured_at=captured_at)
+    result = trace(
+        session_of(args), captured_at=captured_at, work_dir=args.work_dir, resume=args.resume
+    )
     digest = output.write(args.output, result)
     print(load_table(result))
     print(summary_line(result))
@@ -61,7 +61,9 @@ def summary_line(result: Trace) -> str:
     why = {
         "complete": "all layers ran",
         "limit_asked_for": f"stopped before layer {stop.first_missing_layer} as asked",
-        "tensors_missing": f"layer {stop.first_missing_layer} needs {', '.join(stop.missing_files)}",
+        "tensors_missing": (
+            f"layer {stop.first_missing_layer} needs {', '.join(stop.missing_files)}"
+        ),
     }[stop.reason]
     return (
         f"layers 0–{stop.executed_layers[-1]} ({why}); {result.valid_tokens} valid tokens; "

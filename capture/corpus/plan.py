@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from atlas.contract.corpus import Selection
 from capture.corpus.batches import PromptBatch, fixed_batches
-from capture.corpus.selection import BATCH_ORDER, ORDER, DomainPick, PickedPrompt
+from capture.corpus.selection import DomainPick, PickedPrompt
 
 
 @dataclass(frozen=True)
@@ -21,24 +22,15 @@ class Plan:
         """In file order: by domain, then rank."""
         return tuple(prompt for pick in self.picks for prompt in pick.prompts)
 
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What settles the routes: the rules, and each prompt's tokens."""
+        return {
+            "selection": self.selection.model_dump(mode="json"),
+            "prompts": [[p.prompt_id, p.source_id, list(p.token_ids)] for p in self.prompts],
+        }
+
     def batches(self, pad_token_id: int) -> tuple[PromptBatch, ...]:
         return fixed_batches(
             self.prompts, pad_token_id=pad_token_id, batch_size=self.selection.batch_size
         )
-
-
-def selection_contract(
-    salt: str, per_domain: int, maximum_tokens: int, batch_size: int
-) -> Selection:
-    """The selection's rules as the file states them."""
-    return Selection(
-        salt=salt,
-        order=ORDER,
-        per_domain=per_domain,
-        maximum_tokens=maximum_tokens,
-        special_tokens=True,
-        truncation="right",
-        batch_size=batch_size,
-        batch_order=BATCH_ORDER,
-        padding="right",
-    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,17 +27,29 @@ from capture.errors import Refusal
 from capture.observe import RouterObservation
 from capture.session import Session
 from capture.stream import LayerResult, Streamer, TokenBatch
+from capture.workdir import WorkDir, run_layers
 
 
 def run_corpus(
-    session: Session, plan: Plan, resampling: Resampling, *, captured_at: str | None
+    session: Session,
+    plan: Plan,
+    resampling: Resampling,
+    *,
+    captured_at: str | None,
+    work_dir: Path | None = None,
+    resume: bool = False,
 ) -> RoutingCorpus:
-    """Run `plan` up to the session's stop line. Raises Refusal."""
+    """Run `plan` up to the session's stop line.
+
+    `work_dir` keeps each whole layer, `resume` goes on from the last one. Raises Refusal.
+    """
     batches = plan.batches(session.pad_token_id)
     tokens = [TokenBatch(torch.from_numpy(b.input_ids_BT.copy()), b.lengths_B) for b in batches]
     streamer = Streamer(session.artifact, session.code, session.device)
     numbers = session.stop_line.executed_layers
-    steps = streamer.run(tokens, numbers, streamer.embed(tokens))
+    defined = {**session.definition, "experiment": "corpus", "plan": plan.definition}
+    work = WorkDir(work_dir, defined, resume=resume) if work_dir else None
+    steps = run_layers(streamer, tokens, numbers, work)
     hashes = {prompt.prompt_id: sha256() for prompt in plan.prompts}
     layers: list[CorpusLayer] = []
     for result in session.progress(steps, len(numbers)):

@@ -14,12 +14,12 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from atlas.contract.base import Bilingual
 from atlas.contract.corpus import Domain, DomainSelection, Selection, Source
 from capture.corpus.sources import CorpusText, Reading
 from capture.errors import Refusal
+from capture.tables import table
 
 SALT = "llm-atlas-deepseek-routing-v1"
 PER_DOMAIN = 32
@@ -157,45 +157,16 @@ def selection_record(
 
 def selection_table(picks: Sequence[DomainPick]) -> str:
     """The selection as an aligned text table, one line per domain and a total."""
-    head = ("domain", "minimum", "candidates", "long enough", "picked", "tokens")
     counts = [
         (s.candidates, s.long_enough, s.picked, s.tokens) for s in (p.selection for p in picks)
     ]
     total = [sum(column) for column in zip(*counts, strict=True)]
-    cells = [head] + [
+    rows: list[tuple[str, ...]] = [
         (pick.rule.domain, str(pick.rule.minimum_tokens), *(f"{n:,}" for n in row))
         for pick, row in zip(picks, counts, strict=True)
     ]
-    cells.append(("total", "", *(f"{n:,}" for n in total)))
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            value.ljust(width) if i == 0 else value.rjust(width)
-            for i, (value, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in cells
-    )
-
-
-def selection_document(picks: Sequence[DomainPick], selection: Selection) -> dict[str, Any]:
-    """The selection as plain JSON values: counts and prompts by hash, without any text."""
-    return {
-        "selection": selection.model_dump(mode="json"),
-        "domains": [pick.record.model_dump(mode="json") for pick in picks],
-        "prompts": [
-            {
-                "prompt_id": prompt.prompt_id,
-                "domain": prompt.domain,
-                "source_id": prompt.source_id,
-                "rank": prompt.rank,
-                "tokens": prompt.tokens,
-                "characters": prompt.characters,
-                "text_sha256": prompt.text_sha256,
-            }
-            for pick in picks
-            for prompt in pick.prompts
-        ],
-    }
+    rows.append(("total", "", *(f"{n:,}" for n in total)))
+    return table(("domain", "minimum", "candidates", "long enough", "picked", "tokens"), rows)
 
 
 def _pick(

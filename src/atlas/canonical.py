@@ -36,10 +36,7 @@ def _render(value: Any, indent: str) -> str:
     if isinstance(value, dict):
         if not value:
             return "{}"
-        rows = [
-            f"{inner}{json.dumps(key, ensure_ascii=False)}: {_render(value[key], inner)}"
-            for key in sorted(value)
-        ]
+        rows = [f"{inner}{_scalar(key)}: {_render(value[key], inner)}" for key in sorted(value)]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list | tuple):
         if not any(isinstance(item, dict | list | tuple) for item in value):
@@ -48,8 +45,8 @@ def _render(value: Any, indent: str) -> str:
     return _scalar(value)
 
 
-def _scalar(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+# one encoder for all values: json.dumps would make a new one for each of a million numbers
+_scalar = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def parse_json(data: bytes) -> Any:

@@ -63,15 +63,18 @@ class Dispersion(NamedTuple):
 
 def dispersion(loads: ArrayLike) -> Dispersion:
     """All four measures of loads [..., E] in float64. Raises ValueError as `normalized` does."""
-    shares = normalized(loads)
+    return dispersion_of_shares(normalized(loads))
+
+
+def dispersion_of_shares(shares: FloatArray) -> Dispersion:
+    """`dispersion` of what `normalized` gave, [..., E]. Nothing is checked again."""
     experts = shares.shape[-1]
-    deviations = shares - shares.mean(axis=-1, keepdims=True)
-    squares = np.einsum("...e,...e->...", deviations, deviations)
+    deviations = shares - 1.0 / experts
     ascending = np.sort(shares, axis=-1)
     # the double sum over pairs, collected by rank: rank i is the larger one i times
     rank_weights_E = np.arange(1 - experts, experts, 2, dtype=np.float64)
     return Dispersion(
-        cv=np.sqrt(squares * experts),
+        cv=np.sqrt(np.vecdot(deviations, deviations) * experts),
         gini=_clipped(ascending @ rank_weights_E / experts, 0.0, (experts - 1) / experts),
         effective_experts=_clipped(np.exp(entropy_of_shares(shares)), 1.0, float(experts)),
         top_share=ascending[..., -1],
@@ -130,7 +133,7 @@ def entropy_of_shares(shares: FloatArray) -> FloatArray:
     """
     logs = np.where(shares > 0.0, shares, 1.0)
     np.log(logs, out=logs)
-    return np.asarray(-np.einsum("...e,...e->...", shares, logs))
+    return np.asarray(-np.vecdot(shares, logs))
 
 
 def token_weighted(counts_PE: ArrayLike) -> FloatArray:

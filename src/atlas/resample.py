@@ -7,7 +7,7 @@ A replicate draws as many units as there are, with replacement, within one domai
 as how often each unit was drawn, so that all replicates of a load are one matrix product.
 
 The unit is the prompt: tokens of one prompt share topic, prefix and format. The token as the
-unit is here too, because an interval from it shows how much too narrow that mistake is.
+unit is here too, so that a reader sees how wrong it is (mostly too narrow, now and then too wide).
 
 An interval from here answers: how would the statistic move if other prompts of the same
 source were picked in the same way? It is no significance test, and says nothing of a
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from atlas.load import (
     Dispersion,
     FloatArray,
-    dispersion,
+    dispersion_of_shares,
     divergence_of_shares,
     normalized,
 )
@@ -139,7 +139,11 @@ def jackknife_shares(loads_PE: FloatArray) -> FloatArray | None:
     prompts = len(loads_PE)
     if prompts < 2:
         return None
-    return normalized((1.0 - np.eye(prompts)) @ loads_PE)
+    rows = max(1, _BLOCK_ELEMENTS // prompts)
+    return _joined(
+        normalized((1.0 - np.eye(min(rows, prompts - start), prompts, k=start)) @ loads_PE)
+        for start in range(0, prompts, rows)
+    )
 
 
 def token_replicate_shares(
@@ -176,7 +180,9 @@ class Replicates:
 
     @classmethod
     def of(cls, shares_RE: FloatArray) -> Replicates:
-        dispersion_RM = _by_rows(lambda rows: np.stack(dispersion(rows), axis=-1), shares_RE)
+        dispersion_RM = _by_rows(
+            lambda rows: np.stack(dispersion_of_shares(rows), axis=-1), shares_RE
+        )
         effective_R = dispersion_RM[:, Dispersion._fields.index("effective_experts")]
         return cls(shares_RE, dispersion_RM, np.log(effective_R))
 

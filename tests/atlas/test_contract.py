@@ -219,6 +219,12 @@ def swap_the_first_two(content: Content, *path: str | int) -> None:
     place[0], place[1] = place[1], place[0]
 
 
+def changed_by(*changes: Change) -> Change:
+    return lambda content: [change(content) for change in changes]
+
+
+LOAD = ("layers", 0, "domains", 0, "token_weighted")
+
 TRACE_BREACHES: dict[str, tuple[Change, str]] = {
     "counts that are not tokens x top-k": (
         lambda c: put(*MOE, "prompts", 0, "counts_E", 0, value=9)(c),
@@ -227,6 +233,14 @@ TRACE_BREACHES: dict[str, tuple[Change, str]] = {
     "total counts that prompts do not add up to": (
         put(*MOE, "counts_E", 0, value=9),
         "layer 1: expected counts that its prompts add up to",
+    ),
+    "a summary that its counts do not give": (
+        put(*MOE, "summary", "top_count", value=1),
+        "layer 1: expected selections, used, zero, top expert and its count ",
+    ),
+    "a prompt's summary that its counts do not give": (
+        put(*MOE, "prompts", 0, "summary", "used", value=1),
+        "layer 1, zh: expected selections, used, zero, top expert and its count ",
     ),
     "an all-zero layer": (
         put(*MOE, "counts_E", value=[0] * 8),
@@ -496,6 +510,18 @@ CORPUS_BREACHES: dict[str, tuple[Change, str]] = {
     "MoE layers of a model out of order": (
         put("routing", "moe_layers", value=[2, 1]),
         "moe_layers: expected ascending numbers, found (2, 1)",
+    ),
+    "a number of used experts that the counts do not give": (
+        changed_by(put(*LOAD, "used", value=1), put(*LOAD, "zero", value=samples.EXPERTS - 1)),
+        "used experts, found 1",
+    ),
+    "a top expert that the counts do not give": (
+        put(*LOAD, "top_expert", value=samples.EXPERTS - 1),
+        f"found {samples.EXPERTS - 1}",
+    ),
+    "a token-weighted share that the counts do not give": (
+        lambda c: swap_the_first_two(c, *LOAD, "shares", "point_E"),
+        "of expert 0, found ",
     ),
     "another unit than the prompt": (
         put("statistics", "unit", value="token"),

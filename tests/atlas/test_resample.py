@@ -30,6 +30,7 @@ from atlas.load import (
 from atlas.resample import (
     REPLICATES,
     SEED,
+    Replicates,
     Resampling,
     bca_bounds,
     bias,
@@ -398,6 +399,34 @@ def test_the_token_unit_equals_a_slow_reference() -> None:
     blocks = Resampling(40).blocks("token", "a", tokens)
     found_RE = token_replicate_shares(blocks, ids_NK, EXPERTS)
     np.testing.assert_allclose(found_RE, expected, rtol=1e-15)
+
+
+def test_replicates_are_measured_row_by_row_whatever_the_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(8)
+    p_RE, q_RE = (normalized(rng.integers(0, 5, size=(700, 64)) + np.eye(64)[0]) for _ in "pq")
+    for elements in (1, 64 * 33, 1 << 15, 1 << 20):
+        monkeypatch.setattr(resample, "_CACHED_ELEMENTS", elements)
+        p, q = Replicates.of(p_RE), Replicates.of(q_RE)
+        for m, measure in enumerate((cv, gini, effective_experts, top_share)):
+            np.testing.assert_allclose(p.dispersion_RM[:, m], measure(p_RE), rtol=1e-13)
+        np.testing.assert_allclose(p.divergence(q), jensen_shannon(p_RE, q_RE), rtol=1e-12)
+
+
+def test_the_jackknife_leaves_out_one_prompt_after_another_whatever_the_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = [normalized(np.delete(COUNTS_A, j, axis=0).sum(axis=0)) for j in range(PROMPTS)]
+    for elements in (1, 3 * PROMPTS, 1 << 20):
+        monkeypatch.setattr(resample, "_BLOCK_ELEMENTS", elements)
+        np.testing.assert_array_equal(jackknife_shares(COUNTS_A.astype(float)), expected)
+
+
+def test_the_divergence_of_replicates_from_themselves_is_zero() -> None:
+    blocks = list(Resampling(50).blocks("prompt", "a", PROMPTS))
+    replicates = Replicates.of(replicate_shares(blocks, COUNTS_A.astype(float)))
+    assert replicates.divergence(replicates).max() <= 1e-14
 
 
 # what the intervals show

@@ -42,9 +42,7 @@ def first_shard_only(linked_checkpoint: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Run a command that must be refused; gives its one line. Nothing may have been written."""
 
     def run(*argv: str | Path, output: Path | None = None) -> str:

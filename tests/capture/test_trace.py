@@ -125,9 +125,7 @@ def test_every_valid_token_has_six_experts_in_every_moe_layer(trace):
 
 def test_the_six_weights_of_a_token_sum_to_less_than_one(trace):
     for layer in trace.moe_layers:
-        sums = [
-            sum(w) for routes in layer.moe.routes for w in routes.weights_TK
-        ]
+        sums = [sum(w) for routes in layer.moe.routes for w in routes.weights_TK]
         assert max(sums) < 1.0
         assert layer.moe.mean_topk_weight_sum == pytest.approx(np.mean(sums), abs=1e-7)
 
@@ -143,7 +141,10 @@ def test_near_ties_are_shares_of_all_valid_tokens(trace):
 def test_the_ledgers_of_v2_lite_are_10240_and_1152_bytes(official_config_and_index):
     architecture = open_artifact(official_config_and_index).architecture
     mla = MlaShapes(
-        projection=(4, 27, 576), key=(4, 16, 27, 192), value=(4, 16, 27, 128), cache_dtype="bfloat16"
+        projection=(4, 27, 576),
+        key=(4, 16, 27, 192),
+        value=(4, 16, 27, 128),
+        cache_dtype="bfloat16",
     )
     ledger = cache_ledger(mla, architecture, 2)
     assert (ledger.eager_elements, ledger.latent_elements) == (5120, 576)

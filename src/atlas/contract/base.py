@@ -28,6 +28,8 @@ config, index or tokenizer, no weights. imported: computed here from a record th
 else published. published: printed in a source document, not re-run. demo: run here from
 the embedded checkpoint."""
 
+SHARE_TOLERANCE = 1e-8
+"""A share that is rounded to 8 decimals may be off by this much."""
 SHARE_SUM_TOLERANCE = 1e-6
 
 
@@ -63,8 +65,9 @@ class Estimate(Strict):
     """A statistic with its prompt-level bootstrap.
 
     `percentile` and `bca` are 95 % intervals with the prompt as the unit; `bias` is the mean
-    of the replicates minus the point. `token_unit` treats tokens as if they were independent:
-    it is the wrong interval, kept so that a reader sees how much too narrow it is.
+    of the replicates minus the point. `token_unit` treats tokens as if they were independent,
+    which tokens of one prompt are not: it is the wrong interval, mostly too narrow and now and
+    then too wide, kept so that a reader sees how wrong it is.
     """
 
     point: float
@@ -78,5 +81,5 @@ def require_shares(values: tuple[float, ...], what: str) -> None:
     """Raise ValueError unless `values` sum to 1 (up to rounding to 8 decimals)."""
     total = math.fsum(values)
     # each share may be off by its own rounding: 512 times 1/512 is 2.6e-6 away from 1
-    if abs(total - 1.0) > max(SHARE_SUM_TOLERANCE, len(values) * 1e-8):
+    if abs(total - 1.0) > max(SHARE_SUM_TOLERANCE, len(values) * SHARE_TOLERANCE):
         raise ValueError(f"{what}: expected shares that sum to 1, found {total!r}")

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from atlas.contract.base import (
     CONTRACT_VERSION,
+    SHARE_TOLERANCE,
     Bilingual,
     Count,
     Estimate,
@@ -276,7 +277,9 @@ class RoutingCorpus(Strict):
             if len(row) != experts:
                 raise ValueError(f"{where}: expected {experts} counts, found {len(row)}")
             if sum(row) != prompt.tokens * k:
-                raise ValueError(f"{where}: expected {prompt.tokens * k} selections, found {sum(row)}")
+                raise ValueError(
+                    f"{where}: expected {prompt.tokens * k} selections, found {sum(row)}"
+                )
             if max(row) > prompt.tokens:
                 raise ValueError(f"{where}: expected at most one selection per token and expert")
 
@@ -293,9 +296,34 @@ class RoutingCorpus(Strict):
                 require_shares(shares.point_E, f"{where}, {domain.domain}")
                 if load.top_expert >= experts or load.used + load.zero != experts:
                     raise ValueError(f"{where}, {domain.domain}: used + zero must be {experts}")
+            self._check_against_counts(layer, domain, f"{where}, {domain.domain}")
             mass = domain.gate_mass_E
             if mass is not None and len(mass) != experts:
                 raise ValueError(f"{where}, {domain.domain}: expected {experts} gate masses")
         pairs = [(names[i], b) for i in range(len(names)) for b in names[i + 1 :]]
         if [(d.first, d.second) for d in layer.divergences] != pairs:
             raise ValueError(f"{where}: expected one divergence per pair of domains, in order")
+
+    def _check_against_counts(self, layer: CorpusLayer, domain: DomainLoad, where: str) -> None:
+        """What the counts settle is what is stored: used experts, token-weighted shares."""
+        rows = [
+            row
+            for prompt, row in zip(self.prompts, layer.counts_PE, strict=True)
+            if prompt.domain == domain.domain
+        ]
+        totals = [sum(column) for column in zip(*rows, strict=True)]
+        used, selections = sum(n > 0 for n in totals), sum(totals)
+        for load in (domain.token_weighted, domain.prompt_balanced):
+            if load.used != used:
+                raise ValueError(f"{where}: expected {used} used experts, found {load.used}")
+        if domain.token_weighted.top_expert != totals.index(max(totals)):
+            raise ValueError(
+                f"{where}: expected top expert {totals.index(max(totals))}, "
+                f"found {domain.token_weighted.top_expert}"
+            )
+        for expert, share in enumerate(domain.token_weighted.shares.point_E):
+            if abs(share - totals[expert] / selections) > SHARE_TOLERANCE:
+                raise ValueError(
+                    f"{where}: expected share {totals[expert]}/{selections} of expert {expert}, "
+                    f"found {share}"
+                )

@@ -109,6 +109,18 @@ class LoadSummary(Strict):
     top_count: Count
 
 
+def require_summary(summary: LoadSummary, counts_E: tuple[int, ...], where: str) -> None:
+    """Raise ValueError unless the summary's whole numbers are those of the counts."""
+    found = (summary.selections, summary.used, summary.zero, summary.top_expert, summary.top_count)
+    used, top = sum(n > 0 for n in counts_E), max(counts_E)
+    expected = (sum(counts_E), used, len(counts_E) - used, counts_E.index(top), top)
+    if found != expected:
+        raise ValueError(
+            f"{where}: expected selections, used, zero, top expert and its count {expected}, "
+            f"found {found}"
+        )
+
+
 class PromptLoad(Strict):
     """One prompt's load in one layer."""
 
@@ -230,8 +242,15 @@ class Trace(Strict):
         for prompt, routes in zip(moe.prompts, moe.routes, strict=True):
             where, tokens = f"layer {layer}, {prompt.prompt_id}", lengths[prompt.prompt_id]
             if len(prompt.counts_E) != experts:
-                raise ValueError(f"{where}: expected {experts} counts, found {len(prompt.counts_E)}")
-            if not len(routes.expert_ids_TK) == len(routes.weights_TK) == len(routes.margin_T) == tokens:
+                raise ValueError(
+                    f"{where}: expected {experts} counts, found {len(prompt.counts_E)}"
+                )
+            if (
+                not len(routes.expert_ids_TK)
+                == len(routes.weights_TK)
+                == len(routes.margin_T)
+                == tokens
+            ):
                 raise ValueError(f"{where}: expected {tokens} routes")
             recount = [0] * experts
             for ids, weights in zip(routes.expert_ids_TK, routes.weights_TK, strict=True):
@@ -245,6 +264,8 @@ class Trace(Strict):
                     recount[expert] += 1
             if tuple(recount) != prompt.counts_E or sum(recount) != tokens * k:
                 raise ValueError(f"{where}: expected counts that its routes add up to")
+            require_summary(prompt.summary, prompt.counts_E, where)
             total = [a + b for a, b in zip(total, recount, strict=True)]
         if tuple(total) != moe.counts_E:
             raise ValueError(f"layer {layer}: expected counts that its prompts add up to")
+        require_summary(moe.summary, moe.counts_E, f"layer {layer}")

@@ -63,7 +63,7 @@ def test_the_embedded_tokenizer_finds_48_long_enough_texts_in_each_domain(
     assert list(long_enough(found)) == NAMES
     assert min(long_enough(found).values()) >= 48
     assert [pick.selection.picked for pick in found] == [32] * 4
-    assert len(selection_table(found).splitlines()) == 6
+    assert len(selection_table(found).splitlines()) == 7
 
 
 def test_the_official_tokenizer_finds_48_long_enough_texts_in_each_domain(
