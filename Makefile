@@ -7,6 +7,8 @@ PEER := .venv-peer
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 NO_DEPS := --no-deps --no-build-isolation
+# those that need no record from elsewhere and no GPU
+BENCHMARKS := benchmarks/bootstrap.py benchmarks/streaming.py
 
 # No code of ours or of a library may ask a hub for anything.
 export HF_HUB_OFFLINE := 1
@@ -15,7 +17,8 @@ export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site demo test lint format test-slow test-peer test-browser bench check \
+.PHONY: help site demo test lint format test-slow test-peer test-browser test-crash test-fuzz \
+	test-cluster bench bench-quick check \
 	install-capture clean
 
 help: ## this list
@@ -42,6 +45,11 @@ $(VENV)/.test.stamp: requirements/test.txt requirements/no-deps.txt $(VENV)/.cap
 	@echo "installing what the tests need into $(VENV)"
 	@$(BIN)/python $(PIP_INSTALL) -r requirements/test.txt
 	@$(BIN)/python $(PIP_INSTALL) --no-deps -r requirements/no-deps.txt
+	@touch $@
+
+$(VENV)/.cluster.stamp: requirements/cluster.txt $(VENV)/.test.stamp
+	@echo "installing Ray into $(VENV)"
+	@$(BIN)/python $(PIP_INSTALL) -r requirements/cluster.txt
 	@touch $@
 
 $(PEER)/bin/python: | $(BIN)/python
@@ -88,8 +96,20 @@ test-peer: $(VENV)/.test.stamp $(PEER)/.peer.stamp ## the embedded checkpoint ag
 test-browser: $(VENV)/.test.stamp ## the site in a real Chromium (needs chromium and chromedriver)
 	$(BIN)/python -m pytest -m browser tests/browser
 
-bench: $(VENV)/.test.stamp ## the benchmarks behind the README's figures
-	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+test-crash: $(VENV)/.test.stamp ## 100 random kills, full disks: every run resumes to the same bytes
+	$(BIN)/python -m pytest -m crash tests/crash
+
+test-fuzz: $(VENV)/.test.stamp ## 10,000 damaged files: read or refused in one line
+	$(BIN)/python -m pytest -m fuzz tests/fuzz
+
+test-cluster: $(VENV)/.cluster.stamp ## the corpus over 1, 2 and 4 local Ray workers
+	$(BIN)/python -m pytest tests/capture/test_engine.py
+
+bench: $(VENV)/.test.stamp $(PEER)/.peer.stamp ## the benchmarks behind the README's figures (8 GB of disk, minutes)
+	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file; done
+
+bench-quick: $(VENV)/.test.stamp ## the same programs at small sizes; writes nothing
+	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file --quick; done
 
 check: $(VENV)/.site.stamp ## does the committed site equal what the build gives?
 	$(BIN)/python build.py check

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
+DATA = ROOT / "src" / "data"
 if (ROOT / "src" / "atlas").is_dir():
     # a checkout works without being installed
     sys.path.insert(0, str(ROOT / "src"))
@@ -32,7 +33,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         if name == "serve":
             command.add_argument("--port", type=int, default=8000)
         else:
-            command.add_argument("--data-dir", type=Path, default=ROOT / "src/data", metavar="DIR")
+            command.add_argument("--data-dir", type=Path, default=DATA, metavar="DIR")
+            command.add_argument(
+                "--notes-dir",
+                type=Path,
+                metavar="DIR",
+                help="notes, en/ and zh/ (default: research, which speaks of the committed data)",
+            )
     return parser.parse_args(argv)
 
 
@@ -59,7 +66,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if arguments.command == "serve":
             return _serve(arguments.output, arguments.port)
-        options = Options(arguments.data_dir, ROOT / "templates", arguments.output)
+        notes = arguments.notes_dir
+        if notes is None and arguments.data_dir == DATA and (ROOT / "research").is_dir():
+            notes = ROOT / "research"
+        options = Options(arguments.data_dir, ROOT / "templates", arguments.output, notes)
         if arguments.command == "build":
             files = build(options, Disk())
             size = sum(len(data) for data in files.values())

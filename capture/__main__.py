@@ -18,6 +18,7 @@ COMMANDS = {
     "inspect": ("inspect", "what is in an artifact folder, and how far it runs"),
     "trace": ("trace", "four fixed prompts, every route, the MLA cache"),
     "compare": ("compare", "two traces, check by check"),
+    "verify": ("verify", "a regenerated file against the published figures"),
     "corpus": ("corpus", "four text domains, expert loads with intervals"),
     "import": ("importing", "a published routing record, as a routing corpus"),
     "export": ("exporting", "every ordered route, as arrays"),

@@ -173,6 +173,19 @@ def read_architecture(config: dict[str, Any]) -> Architecture:
     return architecture
 
 
+def token_id(config: dict[str, Any], field: str, vocab_size: int) -> int:
+    """A special token's id in config.json. Raises Refusal unless it is one of the vocabulary."""
+    value = config.get(field)
+    if type(value) is not int or not 0 <= value < vocab_size:
+        raise Refusal(
+            where="config.json",
+            what=field,
+            expected=f"an id from 0 to {vocab_size - 1}",
+            found=repr(value)[:80],
+        )
+    return value
+
+
 def read_index(data: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, str]:
     """Tensor -> shard of an index file. Raises Refusal: not an index, a tensor twice, a tensor
     that the architecture does not have, a shard name that would leave the folder."""

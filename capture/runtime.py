@@ -25,7 +25,8 @@ def prepare(device: str) -> torch.device:
         raise Refusal(where="--device", what="no such device", expected="a CUDA GPU", found="none")
     # cuBLAS is repeatable only with a fixed workspace; read when CUDA starts
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True)
+    # as use_deterministic_algorithms(True), which would also import the compiler: 1.4 s a run
+    torch.set_deterministic_debug_mode("error")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.set_default_dtype(torch.float32)

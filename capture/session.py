@@ -16,7 +16,14 @@ from tqdm import tqdm
 
 from atlas.contract.identity import ArtifactFile, Environment, StopLine
 from capture import runtime
-from capture.artifacts import INDEX, Artifact, check_shards, describe_pinned, open_artifact
+from capture.artifacts import (
+    INDEX,
+    Artifact,
+    check_shards,
+    describe_pinned,
+    open_artifact,
+    token_id,
+)
 from capture.errors import Refusal
 from capture.official import CONFIGURATION, MODELING, OfficialCode, load_official_code
 from capture.tokenizer import TOKENIZER, Tokenizer, open_tokenizer
@@ -40,7 +47,8 @@ class Session:
     @property
     def pad_token_id(self) -> int:
         """The end-of-sentence id, as the official tokenizer pads; masked, and never counted."""
-        return int(self.artifact.config["eos_token_id"])
+        vocab_size = self.artifact.architecture.vocab_size
+        return token_id(self.artifact.config, "eos_token_id", vocab_size)
 
     @property
     def definition(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """One decoder layer at a time: built on the meta device, bound to mmapped weights, run, freed.
 
 Layer-outer: every batch passes a layer before the next layer is read, so each weight byte is
-read once however many batches there are.
+read once however many batches there are. While a layer computes, the next one's bytes are
+already asked for; a layer is freed before the next one is mapped.
 
 Axes: B batch row, T position, D hidden, K selected expert, H head.
 
@@ -17,8 +18,9 @@ Traps of the official code under transformers 4.41.2, met here:
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -33,6 +35,7 @@ from capture.artifacts import Artifact
 from capture.errors import Refusal
 from capture.observe import LayerObservation, Observer
 from capture.official import OfficialCode
+from capture.prefetch import Ahead, Unreadable, Weights, ask_for, to_device, wait_for
 from capture.tensors import EMBEDDING, layer_prefix, layer_shapes
 
 
@@ -65,11 +68,22 @@ class LayerResult:
 class Streamer:
     """Runs the layers of one artifact over fixed batches.
 
-    The config is the artifact's own; attention is eager; weights are bfloat16.
+    The config is the artifact's own; attention is eager; weights are bfloat16. `prefetch`
+    asks for the next layer while one runs; `reads` counts how often each tensor was read.
     """
 
-    def __init__(self, artifact: Artifact, code: OfficialCode, device: torch.device) -> None:
+    def __init__(
+        self,
+        artifact: Artifact,
+        code: OfficialCode,
+        device: torch.device,
+        *,
+        prefetch: bool = True,
+    ) -> None:
         self.artifact, self.code, self.device = artifact, code, device
+        self.prefetch = prefetch
+        self.reads: Counter[str] = Counter()
+        self._ahead: Ahead | None = None
         self.config: Any = code.config_class(**artifact.config)
         self.config._attn_implementation = "eager"
 
@@ -88,44 +102,63 @@ class Streamer:
         hidden: tuple[Tensor, ...],
     ) -> Iterator[LayerResult]:
         """Yield each layer's result in order, from `hidden`, the input of the first one."""
-        masks = [self._mask(batch, h) for batch, h in zip(batches, hidden, strict=True)]
-        for number in layers:
-            started = time.monotonic()
-            files = ", ".join(self.artifact.shards_of_layer(number))
-            with ExitStack() as shards, torch.inference_mode():
-                layer, weight_bytes = self._layer(number, shards)
-                observer = Observer(self.artifact.architecture, number, layer, files)
-                outputs, observations = [], []
-                for batch, mask, x_BTD in zip(batches, masks, hidden, strict=True):
-                    cache = DynamicCache()
-                    y_BTD = layer(
-                        x_BTD,
-                        attention_mask=mask,
-                        position_ids=torch.arange(x_BTD.shape[1], device=self.device)[None],
-                        past_key_value=cache,
-                        use_cache=True,
-                    )[0]
-                    observations.append(observer.take(cache, batch.lengths_B))
-                    _require_finite(number, y_BTD, files)
-                    outputs.append(y_BTD)
-                observer.close()
-            hidden = tuple(outputs)
-            yield LayerResult(
-                layer=number,
-                hidden=hidden,
-                hidden_sha256=tuple(tensor_sha256(h) for h in hidden),
-                observations=tuple(observations),
-                seconds=time.monotonic() - started,
-                weight_bytes=weight_bytes,
-            )
+        states = list(hidden)
+        del hidden
+        with self.ahead(layers):
+            for number in layers:
+                yield self.run_layer(number, batches, states)
+
+    @contextmanager
+    def ahead(self, layers: Sequence[int]) -> Iterator[None]:
+        """While open, `run_layer` is called for each of `layers`, in order, and finds the
+        next one's weights on their way."""
+        with Ahead(self._load, layers, active=self.prefetch) as self._ahead:
+            try:
+                yield
+            finally:
+                self._ahead = None
+
+    def run_layer(
+        self, number: int, batches: Sequence[TokenBatch], states: list[Tensor]
+    ) -> LayerResult:
+        """Run one layer; `states`, its input, becomes its output batch by batch."""
+        started = time.monotonic()
+        files = ", ".join(self.artifact.shards_of_layer(number))
+        observations = []
+        with ExitStack() as shards, torch.inference_mode():
+            layer, weight_bytes = self._layer(number, shards)
+            observer = Observer(self.artifact.architecture, number, layer, files)
+            for i, batch in enumerate(batches):
+                mask, cache = self._mask(batch, states[i]), DynamicCache()
+                position_ids = torch.arange(mask.shape[-1], device=self.device)[None]
+                states[i] = layer(
+                    states[i],
+                    attention_mask=mask,
+                    position_ids=position_ids,
+                    past_key_value=cache,
+                    use_cache=True,
+                )[0]
+                observations.append(observer.take(cache, batch.lengths_B))
+                _require_finite(number, states[i], files)
+            observer.close()
+        return LayerResult(
+            layer=number,
+            hidden=tuple(states),
+            hidden_sha256=tuple(tensor_sha256(h) for h in states),
+            observations=tuple(observations),
+            seconds=time.monotonic() - started,
+            weight_bytes=weight_bytes,
+        )
 
     def _layer(self, number: int, shards: ExitStack) -> tuple[nn.Module, int]:
         """One official decoder layer with its weights bound, and their bytes."""
         prefix = layer_prefix(number)
-        names = list(layer_shapes(self.artifact.architecture, number))
         with torch.device("meta"):
             layer: Any = self.code.layer_class(self.config, number)
-        tensors = {n.removeprefix(prefix): t for n, t in self._read(names, shards).items()}
+        weights = self._ahead.take(number) if self._ahead else self._load(number)
+        tensors = {n.removeprefix(prefix): t for n, t in weights.items()}
+        if self.device.type == "cpu":
+            self._wait(number, tensors)
         try:
             layer.load_state_dict(tensors, strict=True, assign=True)
         except RuntimeError as error:
@@ -138,18 +171,43 @@ class Streamer:
         layer.self_attn.layer_idx = 0
         return layer, sum(t.numel() * t.element_size() for t in tensors.values())
 
-    def _read(self, names: list[str], shards: ExitStack) -> dict[str, Tensor]:
-        """Tensors by name, mmapped; the files are closed when `shards` is."""
+    def _load(self, number: int) -> Weights:
+        """One layer's tensors by full name, on their way to the device."""
+        names = list(layer_shapes(self.artifact.architecture, number))
+        with ExitStack() as shards:
+            weights = self._read(names, shards)
+            if self.device.type != "cpu":
+                self._wait(number, weights)
+                return to_device(weights, self.device)
+            if self.prefetch:
+                ask_for(weights)
+        return weights
+
+    def _wait(self, number: int, weights: Weights) -> None:
+        """Have the layer's pages in memory; a disk that fails is a refusal, not a crash."""
+        try:
+            wait_for(weights)
+        except Unreadable as error:
+            raise Refusal(
+                where=", ".join(self.artifact.shards_of_layer(number)),
+                what=f"layer {number} cannot be read",
+                found=error.strerror,
+            ) from error
+
+    def _read(self, names: list[str], shards: ExitStack) -> Weights:
+        """Tensors by name, mmapped, on the CPU; the files are closed when `shards` is, the
+        mapping when the last tensor is freed."""
         by_shard: dict[str, list[str]] = {}
         for name in names:
             by_shard.setdefault(self.artifact.shard_of[name], []).append(name)
         tensors = {}
+        self.reads.update(names)
         for shard, members in sorted(by_shard.items()):
             try:
                 path = str(self.artifact.folder / shard)
                 file = shards.enter_context(safe_open(path, framework="pt"))
                 for name in members:
-                    tensors[name] = file.get_tensor(name).to(self.device)
+                    tensors[name] = file.get_tensor(name)
             except (SafetensorError, OSError) as error:
                 raise Refusal(where=shard, what="cannot be read", found=str(error)) from error
         return tensors

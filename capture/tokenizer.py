@@ -12,7 +12,13 @@ from pathlib import Path
 from tokenizers import Tokenizer as FastTokenizer
 
 from atlas.contract.identity import ArtifactFile
-from capture.artifacts import Artifact, describe_pinned, read_architecture, read_config
+from capture.artifacts import (
+    Artifact,
+    describe_pinned,
+    read_architecture,
+    read_config,
+    token_id,
+)
 from capture.errors import Refusal
 from capture.pins import KnownModel, model_called, model_of_config
 
@@ -63,7 +69,7 @@ def open_tokenizer(artifact: Artifact) -> Tokenizer:
     """The artifact's tokenizer; its hash must have been compared before. Raises Refusal."""
     return Tokenizer(
         artifact.folder / TOKENIZER,
-        int(artifact.config["bos_token_id"]),
+        token_id(artifact.config, "bos_token_id", artifact.architecture.vocab_size),
         artifact.architecture.vocab_size,
     )
 
@@ -77,4 +83,8 @@ def open_tokenizer_alone(
     model = model_called(slug) if slug else model_of_config(sha256(data).hexdigest())
     files = describe_pinned(folder, model, ("config.json", TOKENIZER), hash_shards=True)
     vocab_size = read_architecture(config).vocab_size
-    return model, files, Tokenizer(folder / TOKENIZER, int(config["bos_token_id"]), vocab_size)
+    return (
+        model,
+        files,
+        Tokenizer(folder / TOKENIZER, token_id(config, "bos_token_id", vocab_size), vocab_size),
+    )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ from torch import Tensor
 
 from atlas.canonical import canonical_json, parse_json, write_atomically
 from atlas.contract.trace import MlaShapes
+from capture.engine import Engine
 from capture.errors import Refusal
 from capture.observe import LayerObservation, RouterObservation
-from capture.stream import LayerResult, Streamer, TokenBatch
+from capture.stream import LayerResult, TokenBatch, tensor_sha256
 
-FORMAT = "llm-atlas/work@1"
+FORMAT = "llm-atlas/work@2"
+OWN_PARTS = (".run.json.", ".layer-", ".hidden-")
 
 
 class WorkDir:
@@ -40,8 +43,12 @@ class WorkDir:
         path = folder / "run.json"
         try:
             folder.mkdir(exist_ok=True)
+            if resume:
+                for part in filter(is_unfinished, sorted(folder.iterdir())):
+                    part.unlink()
             if not path.exists():
-                if any(folder.iterdir()):
+                # a kill while run.json was written leaves its unfinished part and nothing else
+                if any(not is_unfinished(p) for p in folder.iterdir()):
                     raise Refusal(
                         where=folder.name,
                         what="work folder",
@@ -100,6 +107,7 @@ class WorkDir:
             "weight_bytes": str(result.weight_bytes),
             "observations": json.dumps(described),
         }
+        metadata["seal"] = seal(tensors, metadata)
         try:
             write_atomically(self._hidden_path(result.layer), save(hidden))
             write_atomically(self._layer_path(result.layer), save(tensors, metadata))
@@ -117,44 +125,59 @@ class WorkDir:
         path = self._layer_path(layer)
         try:
             with safe_open(str(path), framework="pt") as file:
-                about = file.metadata()
-                observations = tuple(
-                    LayerObservation(
-                        mla=MlaShapes.model_validate_json(json.dumps(entry["mla"])),
-                        cache_element_bytes=entry["element_bytes"],
-                        router=None
-                        if entry["rows"] is None
-                        else tuple(
-                            RouterObservation(
-                                *(
-                                    file.get_tensor(f"{i:05d}.{row:05d}.{part}").clone()
-                                    for part in ("ids", "weights", "margin")
-                                )
+                about = dict(file.metadata() or {})
+                names = file.keys()
+                tensors = {name: file.get_tensor(name).clone() for name in names}
+            found = about.pop("seal")
+            if found != seal(tensors, about) or about["layer"] != str(layer):
+                raise ValueError("content that does not have its own SHA-256")
+            observations = tuple(
+                LayerObservation(
+                    mla=MlaShapes.model_validate_json(json.dumps(entry["mla"])),
+                    cache_element_bytes=entry["element_bytes"],
+                    router=None
+                    if entry["rows"] is None
+                    else tuple(
+                        RouterObservation(
+                            *(
+                                tensors[f"{i:05d}.{row:05d}.{part}"]
+                                for part in ("ids", "weights", "margin")
                             )
-                            for row in range(entry["rows"])
-                        ),
-                    )
-                    for i, entry in enumerate(json.loads(about["observations"]))
+                        )
+                        for row in range(entry["rows"])
+                    ),
                 )
-                return LayerResult(
-                    layer=int(about["layer"]),
-                    hidden=(),
-                    hidden_sha256=tuple(json.loads(about["hidden_sha256"])),
-                    observations=observations,
-                    seconds=float(about["seconds"]),
-                    weight_bytes=int(about["weight_bytes"]),
-                )
-        except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+                for i, entry in enumerate(json.loads(about["observations"]))
+            )
+            return LayerResult(
+                layer=layer,
+                hidden=(),
+                hidden_sha256=tuple(json.loads(about["hidden_sha256"])),
+                observations=observations,
+                seconds=float(about["seconds"]),
+                weight_bytes=int(about["weight_bytes"]),
+            )
+        except (SafetensorError, OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
             raise Refusal(where=path.name, what="stored layer is broken", found=error) from error
 
-    def hidden(self, layer: int, device: torch.device) -> tuple[Tensor, ...]:
-        """Hidden states after `layer`. Raises Refusal for a missing or broken file."""
-        path = self._hidden_path(layer)
+    def hidden(self, stored: LayerResult, device: torch.device) -> tuple[Tensor, ...]:
+        """Hidden states after a stored layer. Raises Refusal for a missing or broken file, and
+        for states whose hashes are not those that the layer had."""
+        path = self._hidden_path(stored.layer)
         try:
             with safe_open(str(path), framework="pt") as file:
-                return tuple(file.get_tensor(k).clone().to(device) for k in sorted(file.keys()))
-        except (SafetensorError, OSError) as error:
+                states = tuple(file.get_tensor(k).clone() for k in sorted(file.keys()))
+            hashes = tuple(map(tensor_sha256, states))
+        except (SafetensorError, OSError, RuntimeError) as error:
             raise Refusal(where=path.name, what="stored layer is broken", found=error) from error
+        if hashes != stored.hidden_sha256:
+            raise Refusal(
+                where=path.name,
+                what="stored layer is broken",
+                expected="hidden states with the hashes of their layer",
+                found="others",
+            )
+        return tuple(state.to(device) for state in states)
 
     def _layer_path(self, layer: int) -> Path:
         return self.folder / f"layer-{layer:05d}.safetensors"
@@ -164,7 +187,7 @@ class WorkDir:
 
 
 def run_layers(
-    streamer: Streamer,
+    streamer: Engine,
     batches: Sequence[TokenBatch],
     layers: Sequence[int],
     work: WorkDir | None,
@@ -174,17 +197,33 @@ def run_layers(
         yield from streamer.run(batches, layers, streamer.embed(batches))
         return
     stored = work.whole_layers(layers)
+    last = None
     for layer in stored:
-        yield work.load(layer)
+        last = work.load(layer)
+        yield last
     rest = list(layers[len(stored) :])
     if not rest:
         return
-    previous = stored[-1] if stored else None
-    hidden = streamer.embed(batches) if previous is None else work.hidden(previous, streamer.device)
+    previous = last.layer if last else None
+    hidden = work.hidden(last, streamer.device) if last else streamer.embed(batches)
     for result in streamer.run(batches, rest, hidden):
         work.save(result, previous)
         previous = result.layer
         yield result
+
+
+def seal(tensors: dict[str, Tensor], about: dict[str, str]) -> str:
+    """SHA-256 over a stored layer's tensors, by name, and what is said about them."""
+    digest = sha256(json.dumps(about, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"|{name}|{tensor.dtype}|{list(tensor.shape)}|".encode())
+        digest.update(tensor_sha256(tensor).encode())
+    return digest.hexdigest()
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether a kill left this file half-written; atlas.canonical names such files."""
+    return path.name.startswith(OWN_PARTS) and path.suffix == ".part"
 
 
 def _require_same(stored: Any, asked: Any, path: str) -> None:

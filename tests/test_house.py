@@ -158,7 +158,7 @@ def declared(*extras: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("rooms", "extras"),
-    [(("src/atlas", "build.py"), ()), (("capture",), ("capture",))],
+    [(("src/atlas", "build.py"), ()), (("capture",), ("capture", "cluster"))],
     ids=["build", "capture"],
 )
 def test_every_import_is_a_declared_dependency(
@@ -191,7 +191,12 @@ def locked(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("lock", "extras"),
-    [("site.txt", ()), ("capture.txt", ("capture",)), ("test.txt", ("capture", "dev"))],
+    [
+        ("site.txt", ()),
+        ("capture.txt", ("capture",)),
+        ("test.txt", ("capture", "dev")),
+        ("cluster.txt", ("capture", "cluster")),
+    ],
 )
 def test_a_lock_pins_every_declared_dependency(lock: str, extras: tuple[str, ...]) -> None:
     assert declared(*extras) - set(locked(lock)) == set()

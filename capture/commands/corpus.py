@@ -63,6 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bootstrap", type=_positive, default=REPLICATES, metavar="N")
     parser.add_argument("--seed", type=_natural, default=SEED, metavar="N")
     parser.add_argument(
+        "--engine",
+        choices=("plain", "ray"),
+        default="plain",
+        help="ray: spread the batches over Ray workers, with the same bytes as a result",
+    )
+    parser.add_argument("--workers", type=_positive, metavar="N", help="Ray workers (default: 2)")
+    parser.add_argument(
         "--select-only", action="store_true", help="selection table only; needs no weights"
     )
 
@@ -87,18 +94,21 @@ def run(args: argparse.Namespace) -> int:
         return _select_only(args, readings)
     # torch is imported only where layers run
     from capture.corpus.run import run_corpus
+    from capture.engine import engine_of
 
     session = session_of(args)
     plan = _plan(args, readings, session.tokenizer.encode)
     print(selection_table(plan.picks))
-    result = run_corpus(
-        session,
-        plan,
-        Resampling(args.bootstrap, args.seed),
-        captured_at=captured_at,
-        work_dir=args.work_dir,
-        resume=args.resume,
-    )
+    with engine_of(args.engine, args.workers, session) as engine:
+        result = run_corpus(
+            session,
+            plan,
+            Resampling(args.bootstrap, args.seed),
+            captured_at=captured_at,
+            work_dir=args.work_dir,
+            resume=args.resume,
+            engine=engine,
+        )
     digest = output.write(args.output, result)
     print("\n" + load_table(result))
     print(f"{args.output.name}  SHA-256 {digest}")

@@ -23,6 +23,7 @@ from capture.corpus.batches import PromptBatch
 from capture.corpus.docs import DOCS
 from capture.corpus.plan import Plan
 from capture.corpus.selection import PickedPrompt
+from capture.engine import Engine
 from capture.errors import Refusal
 from capture.observe import RouterObservation
 from capture.session import Session
@@ -38,14 +39,15 @@ def run_corpus(
     captured_at: str | None,
     work_dir: Path | None = None,
     resume: bool = False,
+    engine: Engine | None = None,
 ) -> RoutingCorpus:
-    """Run `plan` up to the session's stop line.
+    """Run `plan` up to the session's stop line, in this process or with `engine`.
 
     `work_dir` keeps each whole layer, `resume` goes on from the last one. Raises Refusal.
     """
     batches = plan.batches(session.pad_token_id)
     tokens = [TokenBatch(torch.from_numpy(b.input_ids_BT.copy()), b.lengths_B) for b in batches]
-    streamer = Streamer(session.artifact, session.code, session.device)
+    streamer = engine or Streamer(session.artifact, session.code, session.device)
     numbers = session.stop_line.executed_layers
     defined = {**session.definition, "experiment": "corpus", "plan": plan.definition}
     work = WorkDir(work_dir, defined, resume=resume) if work_dir else None

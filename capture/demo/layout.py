@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from safetensors.torch import save_file
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
@@ -28,6 +29,9 @@ def shard_of(name: str, layers: int, routed_experts: int = 64) -> str:
 
 def write_checkpoint(folder: Path, tensors: dict[str, Tensor], layers: int) -> None:
     """Write `tensors` (names as in the official index) as shards and index."""
+    # torch only where weights are written: the names above serve commands that need none
+    from safetensors.torch import save_file
+
     where = {name: shard_of(name, layers) for name in sorted(tensors)}
     for shard in SHARDS:
         part = {n: tensors[n].contiguous() for n, s in where.items() if s == shard}

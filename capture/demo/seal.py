@@ -1,7 +1,7 @@
-"""Pin the embedded checkpoint: `python -m capture.demo.seal`.
+"""Pin the embedded checkpoint and write its model card: `python -m capture.demo.seal`.
 
-Writes capture/pins/demo.json from the files in capture/demo/checkpoint. Run after training;
-a test holds the two together.
+Writes capture/pins/demo.json and the card from the files in capture/demo/checkpoint. Run after
+training; tests hold them together.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from atlas.canonical import canonical_json, write_atomically
+from capture.artifacts import read_architecture, read_config
+from capture.demo.card import CARD, RECORD, card_of
 from capture.demo.layout import SHARDS
 from capture.pins import FOLDER, KnownModel, PinnedFile, Role
 
@@ -55,6 +57,9 @@ def pins_of(folder: Path) -> KnownModel:
 def main() -> None:
     argparse.ArgumentParser(description=__doc__, prog="python -m capture.demo.seal").parse_args()
     write_atomically(FOLDER / "demo.json", canonical_json(pins_of(CHECKPOINT)))
+    architecture = read_architecture(read_config(CHECKPOINT)[1])
+    card = card_of((CHECKPOINT / RECORD).read_bytes(), architecture)
+    write_atomically(CHECKPOINT / CARD, card)
     print(f"pinned {CHECKPOINT.name}: {pins_of(CHECKPOINT).revision}")
 
 

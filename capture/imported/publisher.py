@@ -6,10 +6,11 @@ All in whole numbers, so that no rounding here decides. Axes: E routed expert.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from atlas.contract.corpus import PublisherCheck
+from atlas.load import coverage
 from capture.imported.record import Record, Task
 from capture.imported.weights import EXPERTS, TOP_K, UNITS
 
@@ -82,22 +83,6 @@ def check_record(record: Record) -> Verdict:
     return Verdict(tuple(checks), tuple(differences))
 
 
-def covering(units_E: Sequence[int], wanted: int) -> tuple[int, ...]:
-    """The smallest set of experts whose units reach `wanted`, largest first, ties by id.
-
-    Unlike `atlas.load.coverage` the threshold is absolute: printed scores are rounded and
-    need not sum to 1, and the publisher's lists do not renormalise them.
-    """
-    chosen: list[int] = []
-    held = 0
-    for expert in sorted(range(len(units_E)), key=lambda e: (-units_E[e], e)):
-        if held >= wanted:
-            break
-        chosen.append(expert)
-        held += units_E[expert]
-    return tuple(chosen)
-
-
 def _score_differences(record: Record, task: Task, kind: str) -> Iterator[Difference]:
     tokens = int(task.lengths_P.sum())
     for index, layer in enumerate(record.layers):
@@ -123,10 +108,11 @@ def _list_differences(record: Record, task: Task, from_printed: bool) -> Iterato
         assert task.coverage_lists is not None
         printed = task.coverage_lists[layer]
         if from_printed:
-            recomputed = covering(task.printed["token_scores"][layer], COVERAGE_UNITS)
+            # as shares: the publisher's lists decide on the printed scores as they stand
+            printed_E = [units / UNITS for units in task.printed["token_scores"][layer]]
+            recomputed = coverage(printed_E, COVERAGE_UNITS / UNITS)
         else:
-            counts_E = [int(c) * UNITS for c in task.counts_PE(index).sum(axis=0)]
-            recomputed = covering(counts_E, COVERAGE_UNITS * sum(counts_E) // UNITS)
+            recomputed = coverage(task.counts_PE(index).sum(axis=0), COVERAGE_UNITS / UNITS)
         if recomputed != printed:
             yield Difference(
                 where=f"expert_configs/{task.name}.json: layer {layer}",

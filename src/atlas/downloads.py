@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from atlas.canonical import canonical_json
-from atlas.charts.corpus import WEIGHTINGS, domain_of, load_of
-from atlas.contract.corpus import CorpusLayer, Weighting
+from atlas.charts.corpus import WEIGHTINGS, chart_of, divergence_of, domain_of, load_of
+from atlas.charts.vega import load_spec
+from atlas.contract.corpus import CorpusLayer, Domain
 from atlas.numbers import JSD, MARGIN, MEASURES, MULTIPLE, SHARE, WEIGHT, expert_name
-from atlas.pages.layer import METRICS
+from atlas.pages.estimates import METRICS
 from atlas.shelf import HeldCorpus, HeldTrace, Model
 from atlas.urls import URLS
 
@@ -44,6 +45,7 @@ def corpus_files(model: Model, held: HeldCorpus) -> Iterator[tuple[str, bytes]]:
         for layer in held.corpus.layers:
             names = (model.slug, domain.domain, layer.layer)
             yield URLS.layer_csv(*names), _layer_csv(layer, domain.domain)
+            yield URLS.layer_vega(*names), _layer_vega(model, held, layer, domain)
             yield URLS.layer_json(*names), _layer_json(model, held, layer, domain.domain)
     yield URLS.metrics_csv(model.slug), _metrics_csv(held)
     if len(held.corpus.domains) > 1:
@@ -57,7 +59,11 @@ def _layer_csv(layer: CorpusLayer, domain: str) -> bytes:
             f"{weighting}_{column}"
             for column in ("share_percent", "low_percent", "high_percent", "multiple_of_uniform")
         ]
-    loads = [load_of(domain_of(layer, domain), w).shares for w in WEIGHTINGS]
+    own = domain_of(layer, domain)
+    loads = [load_of(own, w).shares for w in WEIGHTINGS]
+    mass_E = own.gate_mass_E
+    if mass_E is not None:
+        head.append("mean_gate_weight")
     rows = []
     for e in range(len(loads[0].point_E)):
         row: list[object] = [layer.layer, domain, expert_name(layer.layer, e), e]
@@ -68,8 +74,19 @@ def _layer_csv(layer: CorpusLayer, domain: str) -> bytes:
                 SHARE.bare(shares.high_E[e]),
                 MULTIPLE.bare(shares.point_E[e] * len(shares.point_E)),
             ]
+        if mass_E is not None:
+            row.append(WEIGHT.bare(mass_E[e]))
         rows.append(row)
     return csv_bytes(head, rows)
+
+
+def _layer_vega(model: Model, held: HeldCorpus, layer: CorpusLayer, domain: Domain) -> bytes:
+    csv_name = URLS.layer_csv(model.slug, domain.domain, layer.layer)
+    spec_name = URLS.layer_vega(model.slug, domain.domain, layer.layer)
+    title = f"{model.identity.title}: expert load, layer {layer.layer}, {domain.title.en}"
+    subtitle = f"prompt-balanced; {held.file.dataset.evidence}; {held.file.name}"
+    chart = chart_of(layer, domain.domain, "prompt_balanced")
+    return canonical_json(load_spec(chart, URLS.link(spec_name, csv_name), title, subtitle))
 
 
 def _layer_json(model: Model, held: HeldCorpus, layer: CorpusLayer, domain: str) -> bytes:
@@ -77,19 +94,17 @@ def _layer_json(model: Model, held: HeldCorpus, layer: CorpusLayer, domain: str)
     for weighting in WEIGHTINGS:
         load = load_of(domain_of(layer, domain), weighting)
         loads[weighting] = load.model_dump(mode="json")
-    rows = zip(held.corpus.prompts, layer.counts_PE, strict=True)
-    counts = [list(counts_E) for prompt, counts_E in rows if prompt.domain == domain]
     return canonical_json(
         {
             "schema": LAYER_SCHEMA,
             "model": model.slug,
-            "evidence": model.evidence,
+            "evidence": held.file.dataset.evidence,
             "layer": layer.layer,
             "domain": domain,
             "experts": held.corpus.routing.n_routed_experts,
             "uniform_share": 1 / held.corpus.routing.n_routed_experts,
-            "counts_PE": counts,
             "load": loads,
+            "gate_mass_E": domain_of(layer, domain).gate_mass_E,
             "statistics": held.corpus.statistics.model_dump(mode="json"),
             "source": {"file": held.file.name, "sha256": held.file.sha256},
         }
@@ -120,12 +135,8 @@ def _divergences_csv(held: HeldCorpus) -> bytes:
     def rows() -> Iterator[list[object]]:
         for layer in held.corpus.layers:
             for pair in layer.divergences:
-                by: dict[Weighting, Any] = {
-                    "prompt_balanced": pair.prompt_balanced,
-                    "token_weighted": pair.token_weighted,
-                }
                 for weighting in WEIGHTINGS:
-                    e = by[weighting]
+                    e = divergence_of(pair, weighting)
                     values = (e.point, e.percentile.low, e.percentile.high)
                     yield [layer.layer, pair.first, pair.second, weighting, *map(JSD.bare, values)]
 
@@ -158,5 +169,15 @@ def trace_files(model: Model, held: HeldTrace) -> Iterator[tuple[str, bytes]]:
                             MARGIN.bare(routes.margin_T[position]),
                         ]
                     )
-        head = "layer prompt_id position token_id piece rank expert weight margin".split()
+        head = [
+            "layer",
+            "prompt_id",
+            "position",
+            "token_id",
+            "piece",
+            "rank",
+            "expert",
+            "weight",
+            "margin",
+        ]
         yield URLS.trace_csv(model.slug, layer.layer), csv_bytes(head, rows)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateError, TemplateNotFound
-
 from markupsafe import Markup, escape
 
 from atlas.errors import SiteError
@@ -57,6 +56,7 @@ def environment(sources: Mapping[str, str], lang: Lang, strings: Strings) -> Env
     env.globals = {"t": t, "range": range}
     env.filters["number"] = number_text
     env.filters["kept"] = kept
+    env.filters["inert"] = Markup
     return env
 
 

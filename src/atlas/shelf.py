@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from atlas.contract import Comparison, Dataset, Evidence, Routes, RoutingCorpus, Trace, parse
+from atlas.contract import (
+    Comparison,
+    Dataset,
+    Evidence,
+    Official,
+    Published,
+    Routes,
+    RoutingCorpus,
+    Trace,
+    parse,
+)
 from atlas.contract.identity import ModelIdentity
 from atlas.errors import SiteError
 
@@ -52,13 +62,23 @@ class HeldRoutes(Held):
 
 
 @dataclass(frozen=True)
+class HeldOfficial(Held):
+    official: Official
+
+
+@dataclass(frozen=True)
+class HeldPublished(Held):
+    published: Published
+
+
+@dataclass(frozen=True)
 class HeldComparison(Held):
     comparison: Comparison
 
 
 @dataclass(frozen=True)
 class Model:
-    """Everything on the shelf about one model."""
+    """Everything on the shelf about one model; `evidence` is the best class among its files."""
 
     identity: ModelIdentity
     evidence: Evidence
@@ -66,6 +86,8 @@ class Model:
     comparison: HeldComparison | None = None
     corpus: HeldCorpus | None = None
     routes: HeldRoutes | None = None
+    official: HeldOfficial | None = None
+    published: HeldPublished | None = None
 
     @property
     def slug(self) -> str:
@@ -89,7 +111,8 @@ def shelve(contents: Mapping[str, bytes]) -> Shelf:
     """Shelf of the files `{name: bytes}`. Raises ContractError and SiteError.
 
     Two files of one kind about one model are an error unless their bytes are equal: then the
-    second, by name, is shown as an independent rerun of the first.
+    second, by name, is shown as an independent rerun of the first. Kinds that have no page of
+    their own stand on the data page.
     """
     by_hash: dict[str, str] = {}
     files = []
@@ -103,9 +126,9 @@ def shelve(contents: Mapping[str, bytes]) -> Shelf:
     firsts = [file for file in files if file.rerun_of is None]
     models: dict[str, Model] = {}
     for file in firsts:
-        identity = getattr(file.dataset, "model", None)
-        if isinstance(identity, ModelIdentity):
-            models[identity.slug] = _placed(models.get(identity.slug), identity, file)
+        if isinstance(file.dataset, Trace | RoutingCorpus | Routes | Official | Published):
+            identity = file.dataset.model
+            models[identity.slug] = _placed(models.get(identity.slug), identity, file.dataset, file)
     for file in firsts:
         if isinstance(file.dataset, Comparison):
             model = _compared_model(models, file, file.dataset)
@@ -114,16 +137,22 @@ def shelve(contents: Mapping[str, bytes]) -> Shelf:
     return Shelf(tuple(ordered), tuple(sorted(files, key=lambda f: f.name)), dict(contents))
 
 
-def _placed(model: Model | None, identity: ModelIdentity, file: SourceFile) -> Model:
-    dataset = file.dataset
+def _placed(
+    model: Model | None,
+    identity: ModelIdentity,
+    dataset: Trace | RoutingCorpus | Routes | Official | Published,
+    file: SourceFile,
+) -> Model:
     evidence: Evidence = dataset.evidence
     if model is None:
         model = Model(identity=identity, evidence=evidence)
-    elif model.identity != identity or model.evidence != evidence:
+    elif model.identity != identity or (model.evidence == "demo") != (evidence == "demo"):
         raise SiteError(
-            f"{file.name}: model {identity.slug}: expected the identity and evidence of the other "
-            "files about it, found others"
+            f"{file.name}: model {identity.slug}: expected the identity of the other files about "
+            "it, and demo evidence in all of them or in none; found others"
         )
+    else:
+        model = replace(model, evidence=min(model.evidence, evidence, key=EVIDENCE_ORDER.index))
     if isinstance(dataset, Trace):
         _one_only(model.trace, file, "trace")
         return replace(model, trace=HeldTrace(file, dataset))
@@ -133,7 +162,11 @@ def _placed(model: Model | None, identity: ModelIdentity, file: SourceFile) -> M
     if isinstance(dataset, Routes):
         _one_only(model.routes, file, "routes")
         return replace(model, routes=HeldRoutes(file, dataset))
-    raise SiteError(f"{file.name}: expected a trace, a corpus or routes of model {identity.slug}")
+    if isinstance(dataset, Official):
+        _one_only(model.official, file, "official")
+        return replace(model, official=HeldOfficial(file, dataset))
+    _one_only(model.published, file, "published")
+    return replace(model, published=HeldPublished(file, dataset))
 
 
 def _one_only(held: Held | None, file: SourceFile, kind: str) -> None:
@@ -143,9 +176,7 @@ def _one_only(held: Held | None, file: SourceFile, kind: str) -> None:
         )
 
 
-def _compared_model(
-    models: Mapping[str, Model], file: SourceFile, comparison: Comparison
-) -> Model:
+def _compared_model(models: Mapping[str, Model], file: SourceFile, comparison: Comparison) -> Model:
     """The model whose trace the comparison names, with the comparison put in its place."""
     hashes = {comparison.first.sha256, comparison.second.sha256}
     for model in models.values():

@@ -23,11 +23,14 @@ from atlas.pages.home import home_page, root_page
 from atlas.pages.layer import layer_pages
 from atlas.pages.limits import limits_page
 from atlas.pages.model import model_pages
+from atlas.pages.notes import note_pages, require_twins
+from atlas.pages.official import official_pages
+from atlas.pages.published import published_pages
 from atlas.pages.routes import routes_pages
 from atlas.pages.trace import trace_pages
 from atlas.render import environment, render
 from atlas.shelf import Shelf, shelve
-from atlas.strings import LANGS, Strings, parse_strings
+from atlas.strings import LANGS, Lang, Strings, parse_strings
 from atlas.urls import ICON, STYLE, URLS
 
 STRINGS = "strings.toml"
@@ -42,11 +45,12 @@ SITE_SCHEMA = "llm-atlas/site@1"
 
 @dataclass(frozen=True)
 class Options:
-    """Where a build reads and writes."""
+    """Where a build reads and writes; without `notes` the site has none."""
 
     data: Path
     templates: Path
     output: Path
+    notes: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,9 @@ def check(options: Options, effects: Effects) -> tuple[Difference, ...]:
 def rendered(options: Options, effects: Effects) -> dict[str, bytes]:
     """Every file of the site, name to bytes, guarded. Nothing is written."""
     shelf = read_shelf(options.data, effects)
-    templates = {name: effects.read(options.templates, name) for name in effects.names(options.templates)}
+    templates = {
+        name: effects.read(options.templates, name) for name in effects.names(options.templates)
+    }
     if STRINGS not in templates:
         raise SiteError(f"{options.templates.name}: expected {STRINGS}, found nothing")
     strings = parse_strings(templates[STRINGS])
@@ -95,11 +101,30 @@ def rendered(options: Options, effects: Effects) -> dict[str, bytes]:
             raise SiteError(f"{options.templates.name}: expected {name}, found nothing")
         files.add(target, templates[name], f"templates/{name}")
     sources = {n: b.decode("utf-8") for n, b in templates.items() if n.endswith(".j2")}
-    _add_pages(files, shelf, strings, sources)
+    _add_pages(files, shelf, strings, sources, read_notes(options.notes, effects))
     _add_downloads(files, shelf)
     files.add(MARKER, _manifest(files.files), "manifest")
     guard.require_clean(files.files)
     return files.files
+
+
+def read_notes(folder: Path | None, effects: Effects) -> dict[Lang, dict[str, str]]:
+    """Markdown of every note by language and name: LANG/NAME.md."""
+    texts: dict[Lang, dict[str, str]] = {lang: {} for lang in LANGS}
+    if folder is None:
+        return texts
+    for name in effects.names(folder):
+        for lang in LANGS:
+            if name.startswith(f"{lang}/") and name.endswith(".md") and name.count("/") == 1:
+                note = name.removeprefix(f"{lang}/").removesuffix(".md")
+                try:
+                    texts[lang][note] = effects.read(folder, name).decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise SiteError(
+                        f"{name}: expected UTF-8, found another byte at offset {error.start}"
+                    ) from error
+    require_twins(texts)
+    return texts
 
 
 def read_shelf(data: Path, effects: Effects) -> Shelf:
@@ -133,13 +158,18 @@ class Files:
 
 
 def _add_pages(
-    files: Files, shelf: Shelf, strings: Strings, sources: Mapping[str, str]
+    files: Files,
+    shelf: Shelf,
+    strings: Strings,
+    sources: Mapping[str, str],
+    texts: Mapping[Lang, Mapping[str, str]],
 ) -> None:
-    writers = tuple(Writer(lang, strings, shelf) for lang in ("en", "zh"))
+    writers = tuple(Writer(lang, strings, shelf, bool(texts[lang])) for lang in LANGS)
     environments = {lang: environment(sources, lang, strings) for lang in LANGS}
     pages: list[Page] = [root_page(writers)]
     for writer in writers:
         pages += site_pages(writer)
+        pages += note_pages(writer, texts[writer.lang])
     for page in pages:
         data = render(environments[page.lang], page.template, page.context)
         files.add(page.path, data, f"{page.template} for {page.path}")
@@ -163,6 +193,10 @@ def site_pages(writer: Writer) -> Iterator[Page]:
             yield from routes_pages(writer, model, model.routes)
         if model.trace is not None:
             yield from trace_pages(writer, model, model.trace)
+        if model.official is not None:
+            yield from official_pages(writer, model, model.official)
+        if model.published is not None:
+            yield from published_pages(writer, model, model.published)
 
 
 def _add_downloads(files: Files, shelf: Shelf) -> None:

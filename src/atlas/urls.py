@@ -53,6 +53,9 @@ class Urls:
     def layer_json(self, slug: str, domain: str, layer: int) -> str:
         return f"data/{slug}/load/{domain}/layer-{layer:02d}.json"
 
+    def layer_vega(self, slug: str, domain: str, layer: int) -> str:
+        return f"data/{slug}/load/{domain}/layer-{layer:02d}.vl.json"
+
     def metrics_csv(self, slug: str) -> str:
         return f"data/{slug}/metrics.csv"
 
@@ -71,8 +74,24 @@ class Urls:
     def mla(self, lang: Lang, slug: str) -> str:
         return f"{lang}/models/{slug}/trace/mla.html"
 
+    def official(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/official.html"
+
+    def published(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/published.html"
+
     def routes(self, lang: Lang, slug: str) -> str:
         return f"{lang}/models/{slug}/routes/index.html"
+
+    def routes_of(self, lang: Lang, slug: str, layer: int, place: int) -> str:
+        """Page of the layer at `place` of a routes file; the first is where links lead."""
+        return self.routes(lang, slug) if place == 0 else self.routes_layer(lang, slug, layer)
+
+    def notes(self, lang: Lang) -> str:
+        return f"{lang}/notes/index.html"
+
+    def note(self, lang: Lang, name: str) -> str:
+        return f"{lang}/notes/{name}.html"
 
     def routes_layer(self, lang: Lang, slug: str, layer: int) -> str:
         return f"{lang}/models/{slug}/routes/layer-{layer:02d}.html"

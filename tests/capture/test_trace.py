@@ -190,3 +190,13 @@ def test_official_token_ids_are_those_of_transformers_with_special_tokens_on(
     peer = LlamaTokenizerFast(tokenizer_file=str(path), bos_token=bos, add_bos_token=True)
     for prompt in PROMPTS:
         assert official_tokenizer.encode(prompt.text) == peer(prompt.text)["input_ids"]
+
+
+def test_all_shards_run_layers_0_to_7_and_give_35_checks(tmp_path, capsys):
+    for name in ("first.json", "second.json"):
+        argv = ["--artifact-dir", str(CHECKPOINT), "--output", str(tmp_path / name), "--quiet"]
+        assert main(["trace", *argv]) == 0
+    assert "layers 0–7 (all layers ran)" in capsys.readouterr().out
+    assert main(compare_argv(tmp_path)) == 0
+    checks = 3 + 2 + 2 * 8 + 2 * 7
+    assert capsys.readouterr().out == f"{checks} / {checks} exact\n"

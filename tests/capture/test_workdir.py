@@ -13,12 +13,13 @@ import pytest
 
 from atlas.canonical import canonical_json
 from atlas.contract import parse
+from atlas.contract.trace import Timing
 from capture.__main__ import main
 from capture.demo.seal import CHECKPOINT
 from tests.capture.conftest import edit_json
 
 ROOT = Path(__file__).parents[2]
-TIMELESS = {"layer_seconds": (), "total_seconds": 0.0}
+TIMELESS = Timing(layer_seconds=(), total_seconds=0.0)
 
 
 def argv(output: Path, work: Path, *more: str) -> list[str]:

@@ -25,7 +25,8 @@ import pytest
 VARIABLE = "LLM_ATLAS_PEER_RECORD"
 CHECKPOINT = Path(__file__).parents[2] / "capture/demo/checkpoint"
 TOLERANCE = 1e-5
-"""Largest absolute difference of a projection; float32 sums of other orders stay below."""
+"""Largest difference of a projection as a part of its layer's largest value. Relative, since
+float32 sums taken in another order differ by some 1e-6 of the largest term, whatever its size."""
 
 pytestmark = [
     pytest.mark.peer,
@@ -47,6 +48,7 @@ class Agreement:
     other_routes: dict[int, int]  # layer -> tokens whose set of selected experts differs
     largest_difference: float
     largest_value: float
+    largest_relative: float
 
 
 def agreement(ours: Arrays, native: Arrays) -> Agreement:
@@ -62,14 +64,15 @@ def agreement(ours: Arrays, native: Arrays) -> Agreement:
         assert first_MK.shape == second_MK.shape
         other_routes[layer] = int((first_MK != second_MK).any(axis=-1).sum())
     names = [n for n in ours if n.startswith("projection_")]
+    differences = [float(np.abs(ours[n][valid_BT] - native[n][valid_BT]).max()) for n in names]
+    values = [float(np.abs(ours[n][valid_BT]).max()) for n in names]
     return Agreement(
         tokens=int(valid_BT.sum()),
         moe_layers=tuple(moe),
         other_routes=other_routes,
-        largest_difference=max(
-            float(np.abs(ours[n][valid_BT] - native[n][valid_BT]).max()) for n in names
-        ),
-        largest_value=max(float(np.abs(ours[n][valid_BT]).max()) for n in names),
+        largest_difference=max(differences),
+        largest_value=max(values),
+        largest_relative=max(d / v for d, v in zip(differences, values, strict=True)),
     )
 
 
@@ -140,13 +143,14 @@ def test_both_implementations_select_the_same_experts_and_project_the_same_laten
     with capsys.disabled():
         print(
             f"\n{found.tokens} tokens, MoE layers {found.moe_layers[0]}-{found.moe_layers[-1]}: "
-            f"{sum(found.other_routes.values())} other top-6 sets; projection differs by at most "
-            f"{found.largest_difference:.2e} (largest value {found.largest_value:.3f})"
+            f"{sum(found.other_routes.values())} other top-6 sets; projections up to "
+            f"{found.largest_value:.2f} differ by at most {found.largest_difference:.2e}, "
+            f"{found.largest_relative:.2e} of a layer's largest value"
         )
     assert found.tokens == 90
     assert found.moe_layers == tuple(range(1, 8))
     assert found.other_routes == dict.fromkeys(range(1, 8), 0)
-    assert found.largest_difference < TOLERANCE
+    assert found.largest_relative < TOLERANCE
 
 
 def test_one_other_gate_row_is_seen_in_its_layer_and_in_the_next_projection(
@@ -157,7 +161,7 @@ def test_one_other_gate_row_is_seen_in_its_layer_and_in_the_next_projection(
     found = agreement(ours, native_record(model, ours))
     assert found.other_routes[1] == 0
     assert found.other_routes[2] > 0
-    assert found.largest_difference > TOLERANCE
+    assert found.largest_relative > 100 * TOLERANCE
 
 
 def test_without_mscale_squared_the_projections_differ(model: Any, ours: Arrays) -> None:
@@ -165,4 +169,4 @@ def test_without_mscale_squared_the_projections_differ(model: Any, ours: Arrays)
     for layer in model.model.layers:
         layer.self_attn.scaling = layer.self_attn.qk_head_dim**-0.5
     found = agreement(ours, native_record(model, ours))
-    assert found.largest_difference > TOLERANCE
+    assert found.largest_relative > 100 * TOLERANCE

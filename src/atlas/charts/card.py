@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from atlas.charts.load import ORDERS, LayerLoadChart, Mark, PlotView, draw
 from atlas.contract.corpus import Weighting
-from atlas.numbers import COUNT, MULTIPLE, SHARE, expert_name
+from atlas.numbers import COUNT, MULTIPLE, SHARE, WEIGHT, expert_name
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One expert in the table of all values: a cell per weighting, and its count if known."""
+    """One expert in the table of all values: a cell per weighting; its count and its mean gate
+    weight where they are known."""
 
     name: str
     cells: tuple[Cell, ...]
     count: str
+    gate_mass: str
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,11 @@ class ChartCard:
     marks: tuple[tuple[Mark, int], ...]
 
 
-def card(charts: Sequence[LayerLoadChart], counts_E: Sequence[int] | None = None) -> ChartCard:
+def card(
+    charts: Sequence[LayerLoadChart],
+    counts_E: Sequence[int] | None = None,
+    gate_mass_E: Sequence[float] | None = None,
+) -> ChartCard:
     """Card of `charts`: one layer under different weightings. Raises ValueError otherwise."""
     first = charts[0]
     for chart in charts[1:]:
@@ -72,6 +78,7 @@ def card(charts: Sequence[LayerLoadChart], counts_E: Sequence[int] | None = None
                 name=expert_name(first.layer, e),
                 cells=tuple(_cell(chart, e) for chart in charts),
                 count=COUNT.text(counts_E[e]) if counts_E is not None else "",
+                gate_mass=WEIGHT.text(gate_mass_E[e]) if gate_mass_E is not None else "",
             )
             for e in range(first.experts)
         ),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from atlas.charts.load import LayerLoadChart
-from atlas.contract.corpus import CorpusLayer, DomainLoad, Load, Weighting
+from atlas.contract.base import Estimate
+from atlas.contract.corpus import CorpusLayer, Divergence, DomainLoad, Load, Weighting
 from atlas.contract.trace import LayerTrace
 
 WEIGHTINGS: tuple[Weighting, ...] = ("prompt_balanced", "token_weighted")
@@ -13,6 +14,11 @@ WEIGHTINGS: tuple[Weighting, ...] = ("prompt_balanced", "token_weighted")
 def load_of(domain: DomainLoad, weighting: Weighting) -> Load:
     """The load of a domain under one weighting."""
     return domain.prompt_balanced if weighting == "prompt_balanced" else domain.token_weighted
+
+
+def divergence_of(pair: Divergence, weighting: Weighting) -> Estimate:
+    """The divergence of a pair under one weighting."""
+    return pair.prompt_balanced if weighting == "prompt_balanced" else pair.token_weighted
 
 
 def domain_of(layer: CorpusLayer, name: str) -> DomainLoad:

@@ -149,7 +149,7 @@ _Scale = Callable[[float], str]
 _STEPS = (1.0, 2.0, 2.5, 5.0)
 
 
-def axis_step(highest: float, at_most: int = 5) -> float:
+def axis_step(highest: float, at_most: int = 6) -> float:
     """The smallest of 1, 2, 2.5, 5 × 10ⁿ that needs `at_most` ticks to pass `highest`."""
     exponent = -4
     while True:
@@ -210,7 +210,7 @@ def _share_ticks(top: float, y: _Scale) -> tuple[Tick, ...]:
 
 def _multiple_ticks(top: float, experts: int, y: _Scale) -> tuple[Tick, ...]:
     highest = top * experts
-    step = max(1, round(axis_step(highest, 6)))
+    step = max(1, round(axis_step(highest)))
     values = [1] + [v for v in range(step, int(highest) + 1, step) if v > 1]
     return tuple(Tick(y(v / experts), f"×{v}") for v in values)
 
@@ -228,4 +228,3 @@ def _bottom_ticks(layer: int, ids: Sequence[int]) -> tuple[Tick, ...]:
         name = expert_name(layer, ids[place])
         ticks.append(Tick(f"{coordinate(at)}%", name, place in always, anchor))
     return tuple(ticks)
-

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from atlas.charts.load import LayerLoadChart
 from atlas.numbers import coordinate
 
-CLASSES = 8
+CLASSES = 12
 """Steps of lightness. Step 0 is nothing, the last is `TOP_MULTIPLE` × uniform and more."""
 TOP_MULTIPLE = 5.5
 
@@ -41,7 +41,9 @@ def rank_row(chart: LayerLoadChart) -> RankRow:
     start = 0
     for place in range(1, len(steps) + 1):
         if place == len(steps) or steps[place] != steps[start]:
-            cells.setdefault(steps[start], []).append(f"M{start} 0h{place - start}v1h-{place - start}z")
+            cells.setdefault(steps[start], []).append(
+                f"M{start} 0h{place - start}v1h-{place - start}z"
+            )
             start = place
     paths = tuple((step, "".join(cells[step])) for step in sorted(cells))
     return RankRow(chart.layer, len(ids), paths)
@@ -107,7 +109,9 @@ def dots(rows: Sequence[Sequence[float]], picked: int, height: int = 64) -> Dots
     low, width = min(values), (max(values) - min(values)) or 1.0
 
     def dot(layer: int, value: float) -> str:
-        return f"M{layer + 0.5} {coordinate(height - 5 - (height - 10) * (value - low) / width)}h.01"
+        return (
+            f"M{layer + 0.5} {coordinate(height - 5 - (height - 10) * (value - low) / width)}h.01"
+        )
 
     others = "".join(
         dot(i, v) for i, row in enumerate(rows) for d, v in enumerate(row) if d != picked
@@ -127,9 +131,12 @@ class RankCurve:
 
 def rank_curve(chart: LayerLoadChart, top: float, height: int = 64) -> RankCurve:
     """Bars of `chart` by rank, drawn up to the share `top`."""
-    parts = [
-        f"M{place} {height}V{coordinate(height * (1 - min(1.0, chart.shares_E[e] / top)))}h.8V{height}z"
+
+    def y(share: float) -> str:
+        return coordinate(height * (1 - min(1.0, share / top)))
+
+    bars = "".join(
+        f"M{place} {height}V{y(chart.shares_E[e])}h.8V{height}z"
         for place, e in enumerate(chart.order("share"))
-    ]
-    uniform = coordinate(height * (1 - min(1.0, chart.uniform / top)))
-    return RankCurve(chart.layer, chart.experts, "".join(parts), uniform)
+    )
+    return RankCurve(chart.layer, chart.experts, bars, y(chart.uniform))

@@ -16,21 +16,43 @@ from atlas.contract.base import Evidence as Evidence
 from atlas.contract.base import Strict as Strict
 from atlas.contract.comparison import Comparison as Comparison
 from atlas.contract.corpus import RoutingCorpus as RoutingCorpus
+from atlas.contract.official import Official as Official
+from atlas.contract.published import Published as Published
 from atlas.contract.routes import Routes as Routes
 from atlas.contract.selection import CorpusSelection as CorpusSelection
 from atlas.contract.trace import Trace as Trace
+from atlas.contract.verification import Verification as Verification
 
-Dataset = Trace | Comparison | RoutingCorpus | Routes | CorpusSelection
+Dataset = (
+    Trace
+    | Comparison
+    | RoutingCorpus
+    | Routes
+    | CorpusSelection
+    | Published
+    | Official
+    | Verification
+)
 
 SCHEMAS: dict[
     str,
-    type[Trace] | type[Comparison] | type[RoutingCorpus] | type[Routes] | type[CorpusSelection],
+    type[Trace]
+    | type[Comparison]
+    | type[RoutingCorpus]
+    | type[Routes]
+    | type[CorpusSelection]
+    | type[Published]
+    | type[Official]
+    | type[Verification],
 ] = {
     "llm-atlas/trace@1": Trace,
     "llm-atlas/comparison@1": Comparison,
     "llm-atlas/routing-corpus@1": RoutingCorpus,
     "llm-atlas/routes@1": Routes,
     "llm-atlas/selection@1": CorpusSelection,
+    "llm-atlas/published@1": Published,
+    "llm-atlas/official@1": Official,
+    "llm-atlas/verification@1": Verification,
 }
 
 

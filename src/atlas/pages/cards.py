@@ -94,9 +94,7 @@ def _load_card(
     return FindingCard(
         figure=EFFECTIVE.text(finding.estimate.point),
         unit=writer.t("finding.effective", experts=experts),
-        interval=writer.t(
-            "finding.interval", interval=EFFECTIVE.span(finding.estimate.percentile)
-        ),
+        interval=writer.t("finding.interval", interval=EFFECTIVE.span(finding.estimate.percentile)),
         sentence=writer.t(
             f"finding.{kind}",
             layer=finding.layer,
@@ -112,7 +110,7 @@ def _far_card(
     writer: Writer, model: Model, held: HeldCorpus, finding: FarFinding, path: str
 ) -> FindingCard:
     layer = next(x for x in held.corpus.layers if x.layer == finding.layer)
-    charts = [chart_of(layer, d, "prompt_balanced") for d in (finding.first, finding.second)]
+    first, second = (chart_of(layer, d, "prompt_balanced") for d in (finding.first, finding.second))
     return FindingCard(
         figure=JSD.text(finding.estimate.point),
         unit=writer.t("finding.nats"),
@@ -125,7 +123,5 @@ def _far_card(
         ),
         rule=writer.t("finding.far_rule"),
         href=URLS.link(path, URLS.layer(writer.lang, model.slug, finding.first, finding.layer)),
-        mirror=mirror(*charts),
+        mirror=mirror(first, second),
     )
-
-

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from atlas.charts.corpus import WEIGHTINGS, divergence_of
 from atlas.charts.overview import RangeGlyph, range_glyph
-from atlas.contract.base import Estimate
-from atlas.contract.corpus import CorpusLayer, Divergence
+from atlas.contract.corpus import CorpusLayer, Divergence, Weighting
 from atlas.numbers import COUNT, JSD
+from atlas.pages.estimates import jsd_axis
 from atlas.pages.frame import Frame, Link, Page, Writer
-from atlas.pages.layer import jsd_axis
 from atlas.shelf import HeldCorpus, Model
 from atlas.urls import URLS
 
 
 @dataclass(frozen=True)
-class PairCell:
-    """Divergence of one pair in one layer, under both weightings."""
+class PairView:
+    """Divergence of one pair in one layer under one weighting."""
 
-    balanced: str
-    balanced_interval: str
-    weighted: str
-    weighted_interval: str
+    weighting: Weighting
+    point: str
+    interval: str
     glyph: RangeGlyph
     largest: bool
 
@@ -33,7 +32,7 @@ class DivergenceRow:
 
     layer: int
     href: str
-    cells: tuple[PairCell, ...]
+    cells: tuple[tuple[PairView, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,7 @@ def compare_pages(writer: Writer, model: Model, held: HeldCorpus) -> Iterator[Pa
         ),
         headline=headline,
         lead=t("compare.lead"),
-        pairs=tuple(
-            (titles[d.first], titles[d.second]) for d in held.corpus.layers[0].divergences
-        ),
+        pairs=tuple((titles[d.first], titles[d.second]) for d in held.corpus.layers[0].divergences),
         rows=rows,
         caption=t("compare.caption", replicates=COUNT.text(held.corpus.statistics.replicates)),
         cannot=(t("layer.cannot_test"), t("compare.cannot_cause")),
@@ -90,16 +87,19 @@ def compare_pages(writer: Writer, model: Model, held: HeldCorpus) -> Iterator[Pa
     yield Page(path, "compare.html.j2", writer.lang, context)
 
 
-def _cell(pair: Divergence, layer: CorpusLayer, end: float) -> PairCell:
-    largest = max(layer.divergences, key=lambda d: d.prompt_balanced.point)
-    balanced: Estimate = pair.prompt_balanced
-    return PairCell(
-        balanced=JSD.text(balanced.point),
-        balanced_interval=JSD.interval(balanced.percentile),
-        weighted=JSD.text(pair.token_weighted.point),
-        weighted_interval=JSD.interval(pair.token_weighted.percentile),
-        glyph=range_glyph(
-            balanced.point, balanced.percentile.low, balanced.percentile.high, 0.0, end
-        ),
-        largest=pair is largest,
-    )
+def _cell(pair: Divergence, layer: CorpusLayer, end: float) -> tuple[PairView, ...]:
+    views = []
+    for weighting in WEIGHTINGS:
+        estimate = divergence_of(pair, weighting)
+        p = estimate.percentile
+        most = max(divergence_of(d, weighting).point for d in layer.divergences)
+        views.append(
+            PairView(
+                weighting=weighting,
+                point=JSD.text(estimate.point),
+                interval=JSD.interval(p),
+                glyph=range_glyph(estimate.point, p.low, p.high, 0.0, end),
+                largest=estimate.point == most,
+            )
+        )
+    return tuple(views)

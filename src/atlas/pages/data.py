@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from atlas.contract import SCHEMAS, Comparison, Routes, RoutingCorpus, Trace
+from atlas.contract import SCHEMAS
 from atlas.numbers import COUNT
 from atlas.pages.frame import Frame, Link, Page, Writer
 from atlas.shelf import SourceFile
@@ -62,39 +62,42 @@ def data_page(writer: Writer) -> Page:
 
 def _row(writer: Writer, file: SourceFile, path: str) -> DataRow:
     t, dataset = writer.t, file.dataset
-    if isinstance(dataset, Comparison):
-        model, licence = "–", "–"
-    else:
-        model, licence = dataset.model.title, _licence(dataset)
+    model = getattr(dataset, "model", None)
+    owner = getattr(dataset, "record", None) or model
     return DataRow(
         name=file.name,
         href=URLS.link(path, URLS.dataset(file.name)),
-        model=model,
+        model=model.title if model is not None else "–",
         schema=Link(URLS.link(path, URLS.schema(schema_kind(dataset.schema_))), dataset.schema_),
         evidence=dataset.evidence,
         evidence_name=t(f"evidence.{dataset.evidence}"),
         bytes=COUNT.text(file.bytes),
         sha256=file.sha256,
-        licence=licence,
+        licence=owner.licence if owner is not None else "–",
         command=_command(file),
         note=t("data.rerun", name=file.rerun_of) if file.rerun_of is not None else "",
     )
 
 
-def _licence(dataset: Trace | RoutingCorpus | Routes) -> str:
-    record = getattr(dataset, "record", None)
-    return record.licence if record is not None else dataset.model.licence
-
-
 def _command(file: SourceFile) -> str:
-    """The command that makes the file again, given what it was made from."""
+    """The command that makes the file again, given what it was made from; empty for figures
+    that were copied from a document."""
     dataset, output = file.dataset, f"src/data/{file.name}"
+    kind = schema_kind(dataset.schema_)
     if dataset.evidence == "demo":
         return "make demo"
-    if isinstance(dataset, Comparison):
-        return f"python -m capture compare --first A.json --second B.json --output {output}"
     if dataset.evidence == "imported":
-        return f"python -m capture import esft --scores-dir DIR --output {output}"
-    if isinstance(dataset, Trace):
-        return f"python -m capture trace --artifact-dir DIR --output {output}"
-    return f"python -m capture corpus --artifact-dir DIR --output {output}"
+        option = "--routes-output" if kind == "routes@1" else "--output"
+        return f"python -m capture import esft --scores-dir DIR … {option} {output}"
+    command = _COMMANDS.get(kind)
+    return f"python -m capture {command} --output {output}" if command else ""
+
+
+_COMMANDS = {
+    "trace@1": "trace --artifact-dir DIR",
+    "comparison@1": "compare --first A --second B",
+    "routing-corpus@1": "corpus --artifact-dir DIR",
+    "selection@1": "corpus --select-only --artifact-dir DIR",
+    "official@1": "inspect --artifact-dir DIR",
+    "verification@1": "verify --data FILE --against FILE",
+}

@@ -44,7 +44,7 @@ def drawing_page(
         ),
         source=t(
             "chart.svg_source",
-            evidence=t(f"evidence.{model.evidence}"),
+            evidence=t(f"evidence.{held.file.dataset.evidence}"),
             file=held.file.name,
             sha256=held.file.sha256[:12],
         ),

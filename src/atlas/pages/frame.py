@@ -10,8 +10,8 @@ from atlas.contract.base import Bilingual, Evidence
 from atlas.contract.identity import ArtifactFile
 from atlas.shelf import Model, Shelf, SourceFile
 from atlas.strings import Lang, Strings
-from atlas.visible import label
 from atlas.urls import ICON, ROOT, STYLE, URLS
+from atlas.visible import label
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Writer:
     lang: Lang
     strings: Strings
     shelf: Shelf
+    has_notes: bool = False
 
     def t(self, key: str, **parameters: object) -> str:
         """Text of the string table in the writer's language."""
@@ -93,17 +94,18 @@ class Writer:
         """The writer's language of a bilingual field, on one line, nothing invisible in it."""
         return label(text.zh if self.lang == "zh" else text.en)
 
-    def badge(self, model: Model) -> Badge:
-        """Evidence badge of a model's pages; an imported record names who made it."""
+    def badge(self, model: Model, evidence: Evidence | None = None) -> Badge:
+        """Evidence badge of a model, or of a page with its own class of evidence; an imported
+        record names who made it."""
         record = None
         if model.corpus is not None:
             record = model.corpus.corpus.record
         elif model.routes is not None:
             record = model.routes.routes.record
-        evidence = model.evidence
+        evidence = evidence or model.evidence
         detail = (
             self.t("evidence.imported_from", publisher=record.publisher, commit=record.commit[:7])
-            if record is not None
+            if record is not None and evidence == "imported"
             else self.t(f"evidence.{evidence}_detail")
         )
         return Badge(
@@ -120,9 +122,13 @@ class Writer:
         model: Model | None = None,
         sources: Iterable[SourceFile] = (),
     ) -> Frame:
-        """Frame of the page at `path`. Crumbs are (target path or None, text)."""
-        pages = (
+        """Frame of the page at `path`. Crumbs are (target path or None, text); the badge shows
+        the evidence of the first source."""
+        files = tuple(sources)
+        evidence = files[0].dataset.evidence if files else None
+        pages: tuple[tuple[str, str, str], ...] = (
             (URLS.home(self.lang), "nav.models", "models"),
+            *([(URLS.notes(self.lang), "nav.notes", "")] if self.has_notes else []),
             (URLS.data(self.lang), "nav.data", ""),
             (URLS.limits(self.lang), "nav.limits", ""),
         )
@@ -140,16 +146,18 @@ class Writer:
                 for target, key, part in pages
             ),
             other=Link(
-                URLS.link(path, URLS.other_language(path)), LANGUAGE_NAME[other], hint=HTML_LANG[other]
+                URLS.link(path, URLS.other_language(path)),
+                LANGUAGE_NAME[other],
+                hint=HTML_LANG[other],
             ),
             crumbs=tuple(
                 Link(URLS.link(path, target) if target else "", text) for target, text in crumbs
             ),
-            badge=self.badge(model) if model is not None else None,
+            badge=self.badge(model, evidence) if model is not None else None,
             demo=model.is_demo if model is not None else False,
             sources=tuple(
                 Source(file.name, file.sha256, URLS.link(path, URLS.dataset(file.name)))
-                for file in sources
+                for file in files
             ),
             data_page=URLS.link(path, URLS.data(self.lang)),
         )
@@ -176,9 +184,7 @@ class FileRow:
 def file_rows(files: Iterable[ArtifactFile], t: Any) -> tuple[FileRow, ...]:
     """Rows of an artifact table; a hash that was skipped says so."""
     return tuple(
-        FileRow(
-            f.name, t(f"role.{f.role}"), f.bytes, f.sha256 or t("provenance.no_hash"), f.pinned
-        )
+        FileRow(f.name, t(f"role.{f.role}"), f.bytes, f.sha256 or t("provenance.no_hash"), f.pinned)
         for f in files
     )
 

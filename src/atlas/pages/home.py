@@ -109,6 +109,11 @@ def _card(writer: Writer, model: Model, path: str) -> ModelCard:
                 layers=len(trace.moe_layers),
             )
         )
+    if model.official is not None:
+        facts.append(writer.t("home.official_facts"))
+    if model.published is not None:
+        figures = COUNT.text(len(model.published.published.figures))
+        facts.append(writer.t("home.published_facts", figures=figures))
     return ModelCard(
         href=URLS.link(path, URLS.model(writer.lang, model.slug)),
         title=model.identity.title,

@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from atlas.charts.card import ChartCard, card
-from atlas.charts.corpus import WEIGHTINGS, chart_of, domain_of, load_of
-from atlas.charts.overview import RangeGlyph, range_glyph
-from atlas.contract.base import Estimate
+from atlas.charts.corpus import WEIGHTINGS, chart_of, divergence_of, domain_of, load_of
 from atlas.contract.corpus import CorpusLayer, Domain, Load, Weighting
-from atlas.numbers import COUNT, EFFECTIVE, JSD, MEASURES, SHARE, Measure, coordinate, expert_name
+from atlas.numbers import COUNT, EFFECTIVE, JSD, MEASURES, SHARE, coordinate, expert_name
+from atlas.pages.estimates import (
+    METRICS,
+    Figure,
+    IntervalRow,
+    figure,
+    interval_row,
+    jsd_axis,
+    metric_axes,
+)
 from atlas.pages.frame import Frame, Link, Page, Writer
 from atlas.shelf import HeldCorpus, Model
 from atlas.urls import URLS
-
-METRICS = ("effective_experts", "cv", "gini", "top_share")
-LN2 = 0.6931471805599453
 
 
 @dataclass(frozen=True)
@@ -28,17 +32,6 @@ class RailLink:
     y: str
     current: bool
     hint: str
-
-
-@dataclass(frozen=True)
-class Figure:
-    """An estimate as shown: point, interval, place on its axis, and what a reader should know
-    of the interval (a BCa interval where the bootstrap's bias is large)."""
-
-    point: str
-    interval: str
-    glyph: RangeGlyph
-    note: str
 
 
 @dataclass(frozen=True)
@@ -66,6 +59,7 @@ class Weighted:
 
     weighting: Weighting
     metrics: tuple[MetricRow, ...]
+    intervals: tuple[IntervalRow, ...]
     pairs: tuple[PairRow, ...]
 
 
@@ -111,37 +105,13 @@ def layer_pages(writer: Writer, model: Model, held: HeldCorpus) -> Iterator[Page
             yield Page(path, "layer.html.j2", writer.lang, context)
 
 
-def figure(
-    writer: Writer, estimate: Estimate, measure: Measure, start: float, end: float
-) -> Figure:
-    """An estimate as text and glyph, with a note where the percentile interval misleads."""
-    p = estimate.percentile
-    return Figure(
-        point=measure.text(estimate.point),
-        interval=measure.interval(p),
-        glyph=range_glyph(estimate.point, p.low, p.high, start, end),
-        note=bias_note(writer, estimate, measure),
-    )
-
-
-def bias_note(writer: Writer, estimate: Estimate, measure: Measure) -> str:
-    """A note where the bootstrap's bias is over a quarter of the interval's width: resampling
-    few prompts adds dispersion, and the percentile interval moves off its point."""
-    p = estimate.percentile
-    if abs(estimate.bias) <= 0.25 * (p.high - p.low):
-        return ""
-    bias = measure.signed(estimate.bias)
-    if estimate.bca is None:
-        return writer.t("layer.bias", bias=bias)
-    return writer.t("layer.bias_bca", bias=bias, bca=measure.interval(estimate.bca))
-
-
 def _context(
     writer: Writer, model: Model, held: HeldCorpus, domain: Domain, layer: CorpusLayer, path: str
 ) -> LayerContext:
     t, corpus, number = writer.t, held.corpus, layer.layer
     name = writer.pick(domain.title)
-    load = domain_of(layer, domain.domain).prompt_balanced
+    own = domain_of(layer, domain.domain)
+    load = own.prompt_balanced
     experts = corpus.routing.n_routed_experts
     charts = [chart_of(layer, domain.domain, w) for w in WEIGHTINGS]
     measure = EFFECTIVE.text(load.effective_experts.point)
@@ -151,7 +121,7 @@ def _context(
         (URLS.domain(writer.lang, model.slug, domain.domain), name),
         (None, t("layer.crumb", layer=number)),
     ]
-    description = f"{headline} {t('layer.interval', interval=EFFECTIVE.span(load.effective_experts.percentile))}"
+    interval = t("layer.interval", interval=EFFECTIVE.span(load.effective_experts.percentile))
     notes: dict[str, dict[str, object]] = {
         "effective_experts": {"experts": experts},
         "top_share": {"uniform": SHARE.text(1 / experts)},
@@ -162,18 +132,18 @@ def _context(
         frame=writer.frame(
             path,
             t("layer.title", layer=number, domain=name, model=model.identity.title),
-            description,
+            f"{headline} {interval}",
             crumbs=crumbs,
             model=model,
             sources=[held.file],
         ),
         headline=headline,
-        interval=t("layer.interval", interval=EFFECTIVE.span(load.effective_experts.percentile)),
+        interval=interval,
         lead=_lead(writer, held, domain, load),
         rail=rail(writer, model, held, domain.domain, path, number),
         rail_note=t("layer.rail_note", layer=number),
         tabs=_tabs(writer, model, held, domain.domain, number, path),
-        card=card(charts),
+        card=card(charts, gate_mass_E=own.gate_mass_E),
         text=_chart_text(writer, model, held, domain, number, path),
         metric_heads=tuple(
             (t(f"metric.{m}"), t(f"metric.{m}_note", **notes.get(m, {}))) for m in METRICS
@@ -245,6 +215,7 @@ def _chart_text(
     targets = (
         ("CSV", URLS.layer_csv(slug, domain.domain, layer)),
         ("JSON", URLS.layer_json(slug, domain.domain, layer)),
+        ("Vega-Lite", URLS.layer_vega(slug, domain.domain, layer)),
         ("SVG", URLS.layer_svg(writer.lang, slug, domain.domain, layer)),
     )
     return ChartText(
@@ -263,7 +234,7 @@ def _chart_text(
             model=model.identity.title,
             layer=layer,
             domain=name,
-            evidence=t(f"evidence.{model.evidence}"),
+            evidence=t(f"evidence.{held.file.dataset.evidence}"),
             file=held.file.name,
             sha256=held.file.sha256,
             path=path,
@@ -297,23 +268,14 @@ def _weighted(
     for pair in layer.divergences:
         if current in (pair.first, pair.second):
             other = pair.second if pair.first == current else pair.first
-            estimate = pair.prompt_balanced if weighting == "prompt_balanced" else pair.token_weighted
+            estimate = divergence_of(pair, weighting)
             glyph = figure(writer, estimate, JSD, 0.0, jsd_axis(held))
             pairs.append(PairRow(f"{titles[current]} ↔ {titles[other]}", hrefs[other], glyph))
-    return Weighted(weighting, tuple(rows), tuple(pairs))
-
-
-def metric_axes(held: HeldCorpus, experts: int) -> dict[str, float]:
-    """End of each metric's axis, the same on all pages of a corpus so that pages compare."""
-    loads = [d.prompt_balanced for layer in held.corpus.layers for d in layer.domains]
-    ends = {m: max(getattr(x, m).percentile.high for x in loads) for m in METRICS}
-    return ends | {"effective_experts": float(experts)}
-
-
-def jsd_axis(held: HeldCorpus) -> float:
-    """End of the divergence axis: the largest interval end of the corpus."""
-    ends = [d.prompt_balanced.percentile.high for x in held.corpus.layers for d in x.divergences]
-    return max(ends, default=LN2) or LN2
+    own = load_of(domain_of(layer, current), weighting)
+    intervals = tuple(
+        interval_row(writer.t(f"metric.{m}"), getattr(own, m), MEASURES[m]) for m in METRICS
+    )
+    return Weighted(weighting, tuple(rows), intervals, tuple(pairs))
 
 
 def _disagreement(writer: Writer, layer: CorpusLayer, domain: str) -> tuple[str, ...]:
@@ -370,5 +332,3 @@ def _neighbour(
         return None
     target = URLS.layer(writer.lang, model.slug, domain, numbers[place])
     return Link(URLS.link(path, target), writer.t("layer.crumb", layer=numbers[place]))
-
-

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from atlas.contract import Comparison, Trace
+from atlas.contract import Routes, RoutingCorpus
+from atlas.contract.corpus import Docs
 from atlas.pages.frame import Frame, Page, Writer
 from atlas.urls import URLS
 
@@ -14,9 +15,9 @@ CANNOT = ("meaning", "population", "test", "trail")
 
 @dataclass(frozen=True)
 class FileLimits:
-    """What one dataset says of itself."""
+    """What a dataset says of itself; datasets that say the same stand together."""
 
-    name: str
+    names: tuple[str, ...]
     evidence: str
     evidence_name: str
     answers: tuple[str, ...]
@@ -40,20 +41,21 @@ def limits_page(writer: Writer) -> Page:
     """The limits page of the writer's language."""
     t = writer.t
     path = URLS.limits(writer.lang)
-    files = []
+    said: dict[tuple[str, Docs], list[str]] = {}
     for file in writer.shelf.files:
         dataset = file.dataset
-        if isinstance(dataset, Trace | Comparison) or file.rerun_of is not None:
-            continue
-        files.append(
-            FileLimits(
-                file.name,
-                dataset.evidence,
-                t(f"evidence.{dataset.evidence}"),
-                tuple(writer.pick(x) for x in dataset.docs.answers),
-                tuple(writer.pick(x) for x in dataset.docs.does_not_answer),
-            )
+        if isinstance(dataset, RoutingCorpus | Routes) and file.rerun_of is None:
+            said.setdefault((dataset.evidence, dataset.docs), []).append(file.name)
+    files = [
+        FileLimits(
+            tuple(names),
+            evidence,
+            t(f"evidence.{evidence}"),
+            tuple(writer.pick(x) for x in docs.answers),
+            tuple(writer.pick(x) for x in docs.does_not_answer),
         )
+        for (evidence, docs), names in said.items()
+    ]
     context = LimitsContext(
         frame=writer.frame(path, t("limits.title"), t("limits.lead")),
         headline=t("limits.headline"),

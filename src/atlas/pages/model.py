@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from atlas.charts.corpus import chart_of, domain_of
 from atlas.charts.overview import CLASSES, TOP_MULTIPLE, RankRow, lightness, rank_row
 from atlas.contract.corpus import Domain
-from atlas.contract.identity import Architecture, Environment, StopLine
 from atlas.numbers import COUNT, EFFECTIVE, SHARE, expert_name
 from atlas.pages.cards import FindingCard, finding_cards
-from atlas.pages.frame import FileRow, Frame, Link, Page, Writer, file_rows
+from atlas.pages.frame import Frame, Link, Page, Writer
+from atlas.pages.provenance import Provenance, provenance
 from atlas.shelf import HeldCorpus, Model
 from atlas.urls import URLS
 
@@ -56,37 +56,6 @@ class MatrixRow:
 
     layer: int
     cells: tuple[MatrixCell, ...]
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A named value of the model's identity."""
-
-    name: str
-    value: str
-    code: bool = False
-
-
-@dataclass(frozen=True)
-class Check:
-    """Figures of a publisher that were recomputed."""
-
-    name: str
-    rule: str
-    agreeing: str
-    total: str
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a model's evidence comes from."""
-
-    facts: tuple[Fact, ...]
-    files: tuple[FileRow, ...]
-    stop_line: str
-    environment: tuple[Fact, ...]
-    checks: tuple[Check, ...]
-    not_recorded: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -135,6 +104,10 @@ def sections(writer: Writer, model: Model, path: str) -> tuple[Link, ...]:
     if model.trace is not None:
         targets.append((URLS.trace(writer.lang, model.slug), "nav.trace"))
         targets.append((URLS.mla(writer.lang, model.slug), "nav.mla"))
+    if model.official is not None:
+        targets.append((URLS.official(writer.lang, model.slug), "nav.official"))
+    if model.published is not None:
+        targets.append((URLS.published(writer.lang, model.slug), "nav.published"))
     return tuple(Link(URLS.link(path, target), writer.t(key)) for target, key in targets)
 
 
@@ -157,7 +130,8 @@ def _model(writer: Writer, model: Model, path: str) -> ModelContext:
     else:
         headline = model.identity.title
         lead = t("model.lead_plain")
-    files = [h.file for h in (held, model.routes, model.trace, model.comparison) if h is not None]
+    every = (held, model.routes, model.trace, model.comparison, model.official, model.published)
+    files = [h.file for h in every if h is not None]
     return ModelContext(
         frame=writer.frame(
             path,
@@ -174,7 +148,9 @@ def _model(writer: Writer, model: Model, path: str) -> ModelContext:
         matrix_heads=_matrix_heads(writer, model, path),
         matrix=_matrix(writer, model, path),
         overview=(
-            overview(writer, model, held, held.corpus.domains[0], path) if held is not None else None
+            overview(writer, model, held, held.corpus.domains[0], path)
+            if held is not None
+            else None
         ),
         provenance=provenance(writer, model),
     )
@@ -200,9 +176,7 @@ def _domain(
     )
 
 
-def overview(
-    writer: Writer, model: Model, held: HeldCorpus, domain: Domain, path: str
-) -> Overview:
+def overview(writer: Writer, model: Model, held: HeldCorpus, domain: Domain, path: str) -> Overview:
     """Overview of one domain; its tabs lead to the other domains' own pages."""
     rows = []
     for layer in held.corpus.layers:
@@ -266,8 +240,10 @@ def _matrix(writer: Writer, model: Model, path: str) -> tuple[MatrixRow, ...]:
             estimate = d.prompt_balanced.effective_experts
             target = URLS.layer(writer.lang, model.slug, d.domain, layer.layer)
             # the fewer effective experts, the darker
-            step = MATRIX_STEPS - 1 - min(
-                MATRIX_STEPS - 1, int((estimate.point - low) / width * MATRIX_STEPS)
+            step = (
+                MATRIX_STEPS
+                - 1
+                - min(MATRIX_STEPS - 1, int((estimate.point - low) / width * MATRIX_STEPS))
             )
             cells.append(
                 MatrixCell(
@@ -279,97 +255,3 @@ def _matrix(writer: Writer, model: Model, path: str) -> tuple[MatrixRow, ...]:
             )
         rows.append(MatrixRow(layer.layer, tuple(cells)))
     return tuple(rows)
-
-
-def provenance(writer: Writer, model: Model) -> Provenance:
-    """Identity, files, stop line and environment, from whichever dataset holds them."""
-    t, identity = writer.t, model.identity
-    facts = [
-        Fact(t("provenance.repository"), identity.repository, code=True),
-        Fact(t("provenance.revision"), identity.revision, code=True),
-        Fact(t("provenance.licence"), identity.licence),
-    ]
-    corpus = model.corpus.corpus if model.corpus is not None else None
-    trace = model.trace.trace if model.trace is not None else None
-    routes = model.routes.routes if model.routes is not None else None
-    record = corpus.record if corpus is not None else routes.record if routes is not None else None
-    holder = trace or corpus
-    architecture = holder.architecture if holder is not None else None
-    if record is not None:
-        facts += [
-            Fact(t("provenance.publisher"), record.publisher),
-            Fact(t("provenance.record"), record.repository, code=True),
-            Fact(t("provenance.commit"), record.commit, code=True),
-            Fact(t("provenance.paper"), record.paper),
-            Fact(t("provenance.record_licence"), record.licence),
-        ]
-    if corpus is not None:
-        facts += _routing_facts(writer, corpus.routing.n_routed_experts, corpus.routing.num_experts_per_tok)
-    elif architecture is not None:
-        facts += _routing_facts(writer, architecture.n_routed_experts, architecture.num_experts_per_tok)
-    if architecture is not None:
-        facts += _architecture_facts(writer, architecture)
-    files = record.files if record is not None else holder.artifacts if holder is not None else ()
-    return Provenance(
-        facts=tuple(facts),
-        files=file_rows(files, t),
-        stop_line=stop_line(writer, holder.stop_line if holder is not None else None),
-        environment=environment_facts(writer, holder.environment if holder is not None else None),
-        checks=tuple(
-            Check(c.name, c.rule, COUNT.text(c.agreeing), COUNT.text(c.total))
-            for c in (record.checks if record is not None else ())
-        ),
-        not_recorded=tuple(
-            writer.pick(x) for x in (record.not_recorded if record is not None else ())
-        ),
-    )
-
-
-def _routing_facts(writer: Writer, experts: int, k: int) -> list[Fact]:
-    return [
-        Fact(writer.t("provenance.experts"), COUNT.text(experts)),
-        Fact(writer.t("provenance.top_k"), COUNT.text(k)),
-    ]
-
-
-def _architecture_facts(writer: Writer, a: Architecture) -> list[Fact]:
-    return [
-        Fact("num_hidden_layers", COUNT.text(a.num_hidden_layers)),
-        Fact("hidden_size", COUNT.text(a.hidden_size)),
-        Fact("n_shared_experts", COUNT.text(a.n_shared_experts)),
-        Fact("moe_intermediate_size", COUNT.text(a.moe_intermediate_size)),
-        Fact("first_k_dense_replace", COUNT.text(a.first_k_dense_replace)),
-        Fact("scoring_func, topk_method", f"{a.scoring_func}, {a.topk_method}"),
-        Fact("norm_topk_prob", str(a.norm_topk_prob).lower()),
-        Fact("kv_lora_rank + qk_rope_head_dim", f"{a.kv_lora_rank} + {a.qk_rope_head_dim}"),
-    ]
-
-
-def stop_line(writer: Writer, line: StopLine | None) -> str:
-    """Which layers ran and why the next one did not, as a sentence."""
-    if line is None:
-        return writer.t("provenance.stop_unknown")
-    last = line.executed_layers[-1] if line.executed_layers else "–"
-    if line.reason == "complete":
-        return writer.t("provenance.stop_complete", last=last)
-    return writer.t(
-        f"provenance.stop_{line.reason}",
-        last=last,
-        missing=line.first_missing_layer,
-        **({"files": ", ".join(line.missing_files)} if line.reason == "tensors_missing" else {}),
-    )
-
-
-def environment_facts(writer: Writer, environment: Environment | None) -> tuple[Fact, ...]:
-    """Every field of the environment under its own name."""
-    if environment is None:
-        return ()
-    return tuple(
-        Fact(name, _plain(value)) for name, value in environment.model_dump().items()
-    )
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "–"
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -81,24 +81,34 @@ def selected(
 def routes_pages(writer: Writer, model: Model, held: HeldRoutes) -> Iterator[Page]:
     """A page per layer; the first one is also where links to the routes lead."""
     for place, layer in enumerate(held.routes.layers):
-        path = (
-            URLS.routes(writer.lang, model.slug)
-            if place == 0
-            else URLS.routes_layer(writer.lang, model.slug, layer.layer)
-        )
+        path = URLS.routes_of(writer.lang, model.slug, layer.layer, place)
         yield Page(path, "routes.html.j2", writer.lang, _context(writer, model, held, place, path))
 
 
-def _context(
-    writer: Writer, model: Model, held: HeldRoutes, place: int, path: str
-) -> RoutesContext:
-    t, routes = writer.t, held.routes
-    layer = routes.layers[place]
-    decimals = routes.weight_decimals if routes.weight_decimals is not None else 4
-    measure = Measure(decimals)
-    k = routes.routing.num_experts_per_tok
+def first_of_each_domain(held: HeldRoutes) -> tuple[int, ...]:
+    """Places of the prompts that pages show: the first of each domain, to keep pages small.
+    The others stand in the file."""
+    seen: dict[str | None, int] = {}
+    for place, prompt in enumerate(held.routes.prompts):
+        seen.setdefault(prompt.domain, place)
+    return tuple(sorted(seen.values()))
+
+
+def weight_decimals(held: HeldRoutes) -> int:
+    """Decimals that weights are shown with: those of the record, else four."""
+    decimals = held.routes.weight_decimals
+    return 4 if decimals is None else decimals
+
+
+def route_tables(writer: Writer, held: HeldRoutes, place: int) -> tuple[RouteTable, ...]:
+    """Tables of the prompts that pages show, for the layer at `place` of the file."""
+    t, routes, layer = writer.t, held.routes, held.routes.layers[place]
+    measure, k = Measure(weight_decimals(held)), routes.routing.num_experts_per_tok
+    shown = first_of_each_domain(held)
     tables = []
     for number, (prompt, own) in enumerate(zip(routes.prompts, layer.prompts, strict=True)):
+        if number not in shown:
+            continue
         rows = tuple(
             TokenRow(
                 position=position,
@@ -132,6 +142,17 @@ def _context(
                 ),
             )
         )
+    return tuple(tables)
+
+
+def _context(
+    writer: Writer, model: Model, held: HeldRoutes, place: int, path: str
+) -> RoutesContext:
+    t, routes = writer.t, held.routes
+    layer = routes.layers[place]
+    decimals = weight_decimals(held)
+    k = routes.routing.num_experts_per_tok
+    shown = first_of_each_domain(held)
     headline = t("routes.headline", k=k, layer=layer.layer)
     return RoutesContext(
         frame=writer.frame(
@@ -143,25 +164,24 @@ def _context(
             sources=[held.file],
         ),
         headline=headline,
-        lead=t("routes.lead", k=k, decimals=decimals),
+        lead=t(
+            "routes.lead", k=k, decimals=decimals, shown=len(shown), prompts=len(routes.prompts)
+        ),
         sum_note=t("routes.sum_note", k=k),
         layers=tuple(
             Link(
-                URLS.link(
-                    path,
-                    URLS.routes(writer.lang, model.slug)
-                    if i == 0
-                    else URLS.routes_layer(writer.lang, model.slug, x.layer),
-                ),
+                URLS.link(path, URLS.routes_of(writer.lang, model.slug, x.layer, i)),
                 str(x.layer),
                 i == place,
                 t("layer.crumb", layer=x.layer),
             )
             for i, x in enumerate(routes.layers)
         ),
-        tables=tuple(tables),
-        cannot=(t("routes.cannot_meaning"),)
-        + tuple(writer.pick(x) for x in routes.docs.does_not_answer),
+        tables=route_tables(writer, held, place),
+        cannot=(
+            t("routes.cannot_meaning"),
+            *(writer.pick(x) for x in routes.docs.does_not_answer),
+        ),
     )
 
 

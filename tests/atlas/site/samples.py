@@ -252,7 +252,10 @@ def _record() -> dict[str, Any]:
 
 def _ran_here(layers: list[int], experts: int, k: int) -> dict[str, Any]:
     return {
-        "artifacts": [_artifact("config.json", "config"), _artifact("model-1.safetensors", "shard")],
+        "artifacts": [
+            _artifact("config.json", "config"),
+            _artifact("model-1.safetensors", "shard"),
+        ],
         "architecture": architecture(max(layers) + 2, experts, k),
         "stop_line": {
             "executed_layers": list(range(max(layers) + 1)),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from capture.imported.provenance import first_position_splits
-from capture.imported.publisher import check_record, covering
+from capture.imported.publisher import check_record
 from capture.imported.record import read_record
 from tests.capture.imported.made import MadeRecord, make_record, write_record
 
@@ -105,14 +105,6 @@ def test_a_list_in_another_order_is_found(made: MadeRecord) -> None:
     (difference,) = verdict.differences
     assert difference.where == "expert_configs/law.json: layer 3"
     assert verdict.checks[-1].agreeing == 5
-
-
-def test_covering_takes_the_largest_first_and_breaks_ties_by_id() -> None:
-    assert covering([1_000, 3_000, 1_000, 500], 2_000) == (1,)
-    assert covering([1_000, 500, 1_000, 500], 2_000) == (0, 2)
-    assert covering([1_000, 500, 1_000, 500], 2_001) == (0, 2, 1)
-    # reached exactly is reached: 0.05 four times, which floats would sum to less than 0.2
-    assert covering([500] * 10, 2_000) == (0, 1, 2, 3)
 
 
 def test_first_positions_that_differ_are_found_in_their_layer(tmp_path: Path) -> None:
