@@ -87,9 +87,9 @@ def test_a_layer_is_read_once_however_many_batches_there_are(session, monkeypatc
     reads = []
     original = Streamer._read
 
-    def counted(self, names, shards):
+    def counted(self, names):
         reads.extend(names)
-        return original(self, names, shards)
+        return original(self, names)
 
     monkeypatch.setattr(Streamer, "_read", counted)
     batches = [token_batch(session, [p.text]) for p in PROMPTS]
@@ -108,11 +108,8 @@ def test_padded_positions_are_never_observed(session):
 
 
 def test_a_layer_runs_in_evaluation_mode_and_calls_itself_layer_0_for_the_cache(session):
-    from contextlib import ExitStack
-
     streamer = Streamer(session.artifact, session.code, session.device)
-    with ExitStack() as shards:
-        layer, _ = streamer._layer(5, shards)
+    layer, _ = streamer._layer(5)
     assert not any(module.training for module in layer.modules())
     assert layer.self_attn.layer_idx == 0
     assert not any(p.is_meta for p in layer.parameters())
@@ -139,15 +136,12 @@ def test_the_margin_is_the_kth_score_minus_the_next_one(session, fixed_batch, fi
     gate = shard[prefix + "mlp.gate.weight"].float().numpy().astype(np.float64)
     streamer = Streamer(session.artifact, session.code, session.device)
     inputs = []
-    from contextlib import ExitStack
-
-    with ExitStack() as shards:
-        layer, _ = streamer._layer(1, shards)
-        layer.mlp.gate.register_forward_hook(lambda _m, i, _o: inputs.append(i[0]))
-        mask = streamer._mask(fixed_batch, fixed_run[0].hidden[0])
-        positions = torch.arange(mask.shape[-1])[None]
-        with torch.inference_mode():
-            layer(fixed_run[0].hidden[0], attention_mask=mask, position_ids=positions)
+    layer, _ = streamer._layer(1)
+    layer.mlp.gate.register_forward_hook(lambda _m, i, _o: inputs.append(i[0]))
+    mask = streamer._mask(fixed_batch, fixed_run[0].hidden[0])
+    positions = torch.arange(mask.shape[-1])[None]
+    with torch.inference_mode():
+        layer(fixed_run[0].hidden[0], attention_mask=mask, position_ids=positions)
     for row, seen in enumerate(fixed_run[1].observations[0].router):
         x = inputs[0][row, : fixed_batch.lengths_B[row]].float().numpy().astype(np.float64)
         logits = x @ gate.T

@@ -57,9 +57,7 @@ def test_a_run_goes_on_from_any_layer_to_the_same_file(finished, tmp_path, whole
     from capture.stream import Streamer
 
     original = Streamer._layer
-    monkeypatch.setattr(
-        Streamer, "_layer", lambda self, n, shards: ran.append(n) or original(self, n, shards)
-    )
+    monkeypatch.setattr(Streamer, "_layer", lambda self, n: ran.append(n) or original(self, n))
     assert main(argv(tmp_path / "second.json", second, "--resume")) == 0
     assert ran == list(range(whole, 4))
     assert without_timing(tmp_path / "second.json") == without_timing(tmp_path / "first.json")
@@ -123,3 +121,22 @@ def test_a_broken_stored_layer_is_refused_with_its_name(finished, refused):
         "--resume",
     )  # fmt: skip
     assert line.startswith("layer-00002.safetensors: stored layer is broken")
+
+
+@pytest.mark.parametrize("name", ["layer-00001.safetensors", "hidden-00003.safetensors"])
+def test_a_stored_layer_with_one_changed_bit_is_refused(finished, refused, name):
+    path = finished / name
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    # one layer more than was stored, so that the hidden states are needed
+    edit_json(finished / "run.json", lambda run: run["stop_line"].update(more_layers()))
+    line = refused(
+        "trace", "--artifact-dir", CHECKPOINT, "--work-dir", finished, "--quiet", "--layers", "5",
+        "--resume",
+    )  # fmt: skip
+    assert line.startswith(f"{name}: stored layer is broken: ")
+
+
+def more_layers() -> dict[str, object]:
+    return {"executed_layers": [0, 1, 2, 3, 4], "first_missing_layer": 5}
