@@ -4,11 +4,13 @@
 PYTHON ?= python3
 VENV := .venv
 PEER := .venv-peer
+MKDOCS := .venv-mkdocs
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 NO_DEPS := --no-deps --no-build-isolation
+NODE_MODULES := tests/browser/node_modules
 # those that need no record from elsewhere and no GPU
-BENCHMARKS := benchmarks/bootstrap.py benchmarks/streaming.py
+BENCHMARKS := benchmarks/bootstrap.py benchmarks/build.py benchmarks/streaming.py
 
 # No code of ours or of a library may ask a hub for anything.
 export HF_HUB_OFFLINE := 1
@@ -60,6 +62,21 @@ $(PEER)/.peer.stamp: requirements/peer.txt | $(PEER)/bin/python
 	@$(PEER)/bin/python $(PIP_INSTALL) -r requirements/peer.txt
 	@touch $@
 
+$(MKDOCS)/bin/python: | $(BIN)/python
+	$(PYTHON) -m venv $(MKDOCS)
+
+$(MKDOCS)/.mkdocs.stamp: requirements/mkdocs.txt | $(MKDOCS)/bin/python
+	@echo "installing MkDocs Material into $(MKDOCS)"
+	@$(MKDOCS)/bin/python $(PIP_INSTALL) -r requirements/mkdocs.txt
+	@touch $@
+
+# without npm the checks that need these skip and say so
+$(NODE_MODULES)/.stamp: tests/browser/package.json tests/browser/package-lock.json
+	@if command -v npm >/dev/null; then \
+	echo "installing axe-core and the Nu HTML checker into $(NODE_MODULES)" && \
+	npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund --silent && touch $@; \
+	else echo "npm is not on the path: axe and the Nu HTML checker will be skipped"; fi
+
 # --- what a user runs ---
 
 site: $(VENV)/.site.stamp ## build site/ from the committed data (no GPU, no torch)
@@ -93,7 +110,7 @@ test-peer: $(VENV)/.test.stamp $(PEER)/.peer.stamp ## the embedded checkpoint ag
 	$(BIN)/python tests/peer/ours.py $(PEER)/ours.npz
 	LLM_ATLAS_PEER_RECORD=$(PEER)/ours.npz $(PEER)/bin/python -m pytest -m peer tests/peer
 
-test-browser: $(VENV)/.test.stamp ## the site in a real Chromium (needs chromium and chromedriver)
+test-browser: $(VENV)/.test.stamp $(NODE_MODULES)/.stamp ## the site in a real Chromium (needs chromium, chromedriver, npm, java)
 	$(BIN)/python -m pytest -m browser tests/browser
 
 test-crash: $(VENV)/.test.stamp ## 100 random kills, full disks: every run resumes to the same bytes
@@ -105,7 +122,7 @@ test-fuzz: $(VENV)/.test.stamp ## 10,000 damaged files: read or refused in one l
 test-cluster: $(VENV)/.cluster.stamp ## the corpus over 1, 2 and 4 local Ray workers
 	$(BIN)/python -m pytest tests/capture/test_engine.py
 
-bench: $(VENV)/.test.stamp $(PEER)/.peer.stamp ## the benchmarks behind the README's figures (8 GB of disk, minutes)
+bench: $(VENV)/.test.stamp $(PEER)/.peer.stamp $(MKDOCS)/.mkdocs.stamp ## the benchmarks behind the README's figures (8 GB of disk, minutes)
 	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file; done
 
 bench-quick: $(VENV)/.test.stamp ## the same programs at small sizes; writes nothing
@@ -115,4 +132,4 @@ check: $(VENV)/.site.stamp ## does the committed site equal what the build gives
 	$(BIN)/python build.py check
 
 clean: ## remove the environments and what tools left
-	rm -rf $(VENV) $(PEER) .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info *.egg-info
+	rm -rf $(VENV) $(PEER) $(MKDOCS) $(NODE_MODULES) .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info *.egg-info

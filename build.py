@@ -7,6 +7,7 @@ import argparse
 import functools
 import http.server
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -18,6 +19,8 @@ if (ROOT / "src" / "atlas").is_dir():
 from atlas.effects import Disk  # noqa: E402
 from atlas.errors import SiteError  # noqa: E402
 from atlas.site import Options, build, check  # noqa: E402
+from atlas.urls import VEGA  # noqa: E402
+from atlas.vendor import bundle  # noqa: E402
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -60,6 +63,16 @@ def _serve(folder: Path, port: int) -> int:
     return 0
 
 
+def _vendor(output: Path) -> dict[str, bytes]:
+    """The script of the explore pages, if it can be had; one line says so if not."""
+    earlier = output / VEGA
+    script = bundle(earlier.read_bytes() if earlier.is_file() else None)
+    if script is None:
+        print("vl-convert is not installed: explore pages stay static")
+        return {}
+    return {VEGA: script}
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 done, 1 the committed site differs, 2 refused."""
     arguments = _arguments(argv)
@@ -71,6 +84,7 @@ def main(argv: list[str] | None = None) -> int:
             notes = ROOT / "research"
         options = Options(arguments.data_dir, ROOT / "templates", arguments.output, notes)
         if arguments.command == "build":
+            options = replace(options, vendor=_vendor(arguments.output))
             files = build(options, Disk())
             size = sum(len(data) for data in files.values())
             print(f"{arguments.output.name}: {len(files):,} files, {size / 1e6:.1f} MB")

@@ -1,7 +1,8 @@
 """Streaming at V2-Lite's real shapes: speed, memory, bytes read, growth. Random weights.
 
     python benchmarks/streaming.py             makes 7.6 GB of weights in a temporary folder
-    python benchmarks/streaming.py --folder DIR --full    a folder of make_checkpoint, all layers
+    python benchmarks/streaming.py --full DIR  also 14 and 27 layers, from a folder that
+                                               make_checkpoint.py DIR --layers all wrote (31 GB)
     python benchmarks/streaming.py --quick     the embedded checkpoint's shapes; writes nothing
 
 Every measurement is a process of its own; the ways that are compared take turns, and medians
@@ -20,14 +21,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from make_checkpoint import V2_LITE, make_checkpoint
-from measures import evict, whole_folder
+from measures import CORPUS_SHAPE, evict, whole_folder
 from unpinned import open_unpinned
 
 from atlas.canonical import canonical_json, write_atomically
@@ -39,6 +40,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PEER = HERE.parent / ".venv-peer" / "bin" / "python"
 GB = 1e9
+WHOLE_ROUNDS = 1  # a whole model takes twice the weights in memory and most of the time
 Row = dict[str, Any]
 
 
@@ -105,8 +107,10 @@ def compare_trace(folder: Path, layers: int, rounds: int, peer: str | None) -> d
     with tempfile.TemporaryDirectory(prefix="llm-atlas-whole-") as temporary:
         linked = Path(temporary)
         whole_folder(folder, layers, linked, token_ids(folder))
-        for _ in range(rounds):
+        for number in range(rounds):
             for name, (what, more, is_whole) in ways.items():
+                if is_whole and number >= WHOLE_ROUNDS:
+                    continue
                 where = linked if is_whole else folder
                 python = peer or "" if what == "native" else ""
                 for cold in (folder, None):
@@ -130,7 +134,7 @@ def compare_corpus(folder: Path, layers: int, rounds: int, batches: int) -> dict
     # other batches beside it change nothing in a batch: both orders count the same selections
     counts = [r.pop("counts") for group in rows.values() for r in group]
     assert all(c == counts[0] for c in counts), "the two orders count other selections"
-    return {name: middle(group) for name, group in rows.items()}
+    return {name: {"layers": layers, **middle(group)} for name, group in rows.items()}
 
 
 def growth(folder: Path, sizes: Sequence[tuple[int, int]], rounds: int) -> list[Row]:
@@ -143,7 +147,8 @@ def growth(folder: Path, sizes: Sequence[tuple[int, int]], rounds: int) -> list[
         for row in rows:
             row.pop("counts", None)
         row = middle(rows)
-        tokens = batches * 16 * 96 if batches else row["shape"][0] * row["shape"][1]
+        per_batch = CORPUS_SHAPE[0] * CORPUS_SHAPE[1]
+        tokens = batches * per_batch if batches else row["shape"][0] * row["shape"][1]
         found.append({"layers": layers, "tokens": tokens, **row})
     return found
 
@@ -160,6 +165,7 @@ def machine() -> Row:
         "python": platform.python_version(),
         "torch": version("torch"),
         "transformers": version("transformers"),
+        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
         "load_average_before": round(os.getloadavg()[0], 2),
     }
 
@@ -178,9 +184,10 @@ def markdown(report: Row) -> str:
         "",
         f"Made by `python benchmarks/streaming.py`. {report['about']} {host['cores']} cores "
         f"({host['cpu']}), {host['memory_bytes'] / GB:.0f} GB memory, Linux {host['kernel']}, "
-        f"Python {host['python']}, torch {host['torch']}. Load average of the minute before: "
-        f"{host['load_average_before']}. Ways take turns, each in a process of its own; medians "
-        f"of {report['rounds']}. Values of the weights are random.",
+        f"Python {host['python']}, torch {host['torch']}; compute threads: {host['threads']}. Load "
+        f"average of the minute before: {host['load_average_before']}. Ways take turns, each in a "
+        f"process of its own; medians of {report['rounds']} (whole models: {WHOLE_ROUNDS}). The "
+        "values of the weights are random.",
         "",
         f"## Trace {cold['shape']}, layers 0–{report['layers'] - 1}, "
         f"{cold['weight_bytes'] / GB:.2f} GB of weights",
@@ -210,53 +217,78 @@ def markdown(report: Row) -> str:
             f"| {name}: peak RSS at most {times} × the largest layer ({largest / GB:.2f} GB) "
             f"| {peak / largest:.2f} × |"
         )
-    peak = report["corpus"]["layer-outer"]["peak_rss"] / GB
-    lines += [
+    if "corpus" in report:
+        lines += corpus_lines(report)
+    if "growth" in report:
+        lines += growth_lines(report)
+    return "\n".join(lines) + "\n"
+
+
+def corpus_lines(report: Row) -> list[str]:
+    rows = report["corpus"]
+    peak, last = rows["layer-outer"]["peak_rss"] / GB, rows["layer-outer"]["layers"] - 1
+    lines = [
         f"| corpus: peak RSS at most 3 GB | {peak:.2f} GB |",
         "",
-        f"## Corpus {report['batches']} × [16,96], layers 0–{report['layers'] - 1}, cold start",
+        f"## Corpus {report['batches']} × [16,96], layers 0–{last}, cold start",
         "",
         "| order | s | weights bound, GB | read from disk, GB | peak RSS, GB |",
         "|---|---:|---:|---:|---:|",
     ]
-    for name, row in report["corpus"].items():
-        lines.append(
-            f"| {name} | {row['seconds']:.1f} | {row['weight_bytes'] / GB:.2f} "
-            f"| {row['storage_bytes'] / GB:.2f} | {row['peak_rss'] / GB:.2f} |"
-        )
-    lines += [
+    return lines + [
+        f"| {name} | {row['seconds']:.1f} | {row['weight_bytes'] / GB:.2f} "
+        f"| {row['storage_bytes'] / GB:.2f} | {row['peak_rss'] / GB:.2f} |"
+        for name, row in rows.items()
+    ]
+
+
+def growth_lines(report: Row) -> list[str]:
+    rows = sorted(report["growth"], key=lambda r: (r["layers"], r["tokens"]))
+    lines = [
         "",
         "## Growth",
+        "",
+        "The trace where a row has its tokens, else batches [16,96]; one run each. What the page "
+        "cache did not hold was read from the disk.",
         "",
         "| layers | tokens | s | weights bound, GB | read from disk, GB | peak RSS, GB |",
         "|---:|---:|---:|---:|---:|---:|",
     ]
-    for row in report["growth"]:
-        lines.append(
-            f"| {row['layers']} | {row['tokens']:,} | {row['seconds']:.1f} "
-            f"| {row['weight_bytes'] / GB:.2f} | {row['storage_bytes'] / GB:.2f} "
-            f"| {row['peak_rss'] / GB:.2f} |"
-        )
-    if report["growth"][-1]["layers"] == report["layers"]:
-        lines += ["", "All 27 layers (31 GB) were not measured here: `--full` does it."]
-    return "\n".join(lines) + "\n"
+    lines += [
+        f"| {row['layers']} | {row['tokens']:,} | {row['seconds']:.1f} "
+        f"| {row['weight_bytes'] / GB:.2f} | {row['storage_bytes'] / GB:.2f} "
+        f"| {row['peak_rss'] / GB:.2f} |"
+        for row in rows
+    ]
+    if rows[-1]["layers"] == report["layers"]:
+        lines += ["", "All 27 layers (31 GB) were not measured here: `--full DIR` does it."]
+    return lines
 
 
-def run(folder: Path, args: argparse.Namespace, about: str) -> Row:
-    layers, rounds, batches = (3, 1, 2) if args.quick else (7, 3, 8)
-    sizes = [(layers, 0), (layers, 1), (layers, batches)]
-    if args.full:
-        sizes += [(14, 0), (27, 0), (27, batches)]
-    return {
+def run(folder: Path, args: argparse.Namespace, about: str) -> Iterator[Row]:
+    """The report as it grows; what was measured is kept if the rest is interrupted."""
+    layers, rounds, batches = (3, 1, 2) if args.quick else (7, args.rounds, 8)
+    deeper = [(27, 0)] if args.full else []
+    if args.threads:
+        # inherited by every measurement
+        os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    report: Row = {
         "machine": machine(),
         "about": about,
         "layers": layers,
         "rounds": rounds,
         "batches": batches,
-        "trace": compare_trace(folder, layers, rounds, peer_python(args.peer)),
-        "corpus": compare_corpus(folder, layers, 1, batches),
-        "growth": growth(folder, sizes, 1),
     }
+    report["trace"] = compare_trace(folder, layers, rounds, peer_python(args.peer))
+    yield report
+    report["growth"] = growth(folder, [(layers, 0), (layers, 1)], 1)
+    report["growth"] += growth(args.full, deeper, 1)
+    yield report
+    report["corpus"] = compare_corpus(folder, args.corpus_layers or layers, 1, batches)
+    tokens = batches * CORPUS_SHAPE[0] * CORPUS_SHAPE[1]
+    outer = report["corpus"]["layer-outer"]
+    report["growth"].append({"layers": outer["layers"], "tokens": tokens, **outer})
+    yield report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -265,10 +297,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="small shapes; writes nothing")
     parser.add_argument("--folder", type=Path, help="a folder that make_checkpoint wrote")
-    parser.add_argument("--full", action="store_true", help="also 14 and 27 layers (31 GB)")
+    parser.add_argument("--full", type=Path, metavar="DIR", help="a folder of all 27 layers")
     parser.add_argument(
         "--peer", metavar="PYTHON", help=f"transformers 5 (default: {PEER.parts[-3]})"
     )
+    parser.add_argument("--rounds", type=int, default=3, metavar="N")
+    parser.add_argument("--corpus-layers", type=int, metavar="N", help="default: 7")
+    parser.add_argument("--threads", type=int, metavar="N", help="compute threads (default: all)")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
     args = parser.parse_args(arguments)
     temporary = None
@@ -279,23 +314,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             temporary = Path(tempfile.mkdtemp(prefix="llm-atlas-bench-"))
             folder = temporary / "checkpoint"
             config = CHECKPOINT / "config.json" if args.quick else V2_LITE
-            layers = None if args.full else 3 if args.quick else 7
+            layers = 3 if args.quick else 7
             tokenizer = None if args.quick else official_tokenizer()
             make_checkpoint(folder, config, tokenizer=tokenizer, layers=layers)
         shapes = "Shapes of the embedded checkpoint." if args.quick else "Shapes of V2-Lite."
-        report = run(folder, args, shapes)
+        for report in run(folder, args, shapes):
+            text = markdown(report)
+            if not args.quick:
+                args.output.mkdir(parents=True, exist_ok=True)
+                write_atomically(args.output / "streaming.json", canonical_json(report))
+                write_atomically(args.output / "streaming.md", text.encode())
     except Refusal as refusal:
         print(refusal, file=sys.stderr)
         return 2
     finally:
         if temporary:
             shutil.rmtree(temporary)
-    text = markdown(report)
     print(text, end="")
-    if not args.quick:
-        args.output.mkdir(parents=True, exist_ok=True)
-        write_atomically(args.output / "streaming.json", canonical_json(report))
-        write_atomically(args.output / "streaming.md", text.encode())
     return 0
 
 

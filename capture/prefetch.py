@@ -1,10 +1,10 @@
 """Weights on their way: the next layer's bytes are asked for while this layer computes.
 
-On the CPU tensors are views of mapped files. `ask_for` starts their reading and returns, so
-the disk is never idle and no memory is held but the page cache; `wait_for` maps the pages of
-the layer that runs now, which costs next to nothing where they are cached and spares the
-compute threads one page fault for every few pages. Both are advice to the kernel: where it
-knows none, pages are read when they are first touched, with the same result.
+On the CPU tensors are views of mapped files. A helper thread has the next layer read into the
+page cache with `fetch`, so the disk is never idle and no memory is held but the cache; `wait_for`
+maps the pages of the layer that runs now, which costs next to nothing where they are cached and
+spares the compute threads their page faults. Both are advice to the kernel: where it knows none,
+pages are read when they are first touched, with the same result.
 
 On a GPU the helper thread copies the next layer to the device on a stream of its own.
 """
@@ -22,9 +22,10 @@ from types import TracebackType
 import torch
 from torch import Tensor
 
-WILL_NEED = getattr(mmap, "MADV_WILLNEED", None)
-POPULATE_READ = 22  # Linux 5.14; the mmap module does not name it
-ASK_STEP, MAP_STEP = 8 << 20, 64 << 20
+# of Linux; the mmap module does not name the last one, which came with 5.14
+RANDOM, DONT_NEED, POPULATE_READ = 1, 4, 22
+FEW_ROWS = 1024
+STEP = 64 << 20
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 if _libc is not None:
     _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -36,17 +37,35 @@ class Unreadable(OSError):
     """The disk failed under a mapped file; untreated, touching the page would kill the process."""
 
 
-def ask_for(weights: Weights) -> None:
-    """Start reading the pages of mapped tensors, in file order."""
-    if WILL_NEED is not None:
-        for start, length in _pieces(weights.values(), ASK_STEP):
-            if not _advise(start, length, WILL_NEED):
-                return
+def fetch(weights: Weights) -> None:
+    """Read the pages of mapped tensors into the page cache, and keep none of them mapped.
+
+    Not MADV_WILLNEED: Linux then caches single pages, which costs ten times the time of the
+    large folios that ordinary reading makes, and again whenever they are mapped. Raises
+    Unreadable.
+    """
+    for start, length in _pieces(weights.values(), STEP):
+        if not _advise(start, length, POPULATE_READ) or not _advise(start, length, DONT_NEED):
+            return
+
+
+def look_up(weights: Weights, rows: int) -> None:
+    """Prepare for reading `rows` rows here and there of mapped tensors.
+
+    A page fault reads its neighbourhood too, megabytes on a fast disk: for a few rows that would
+    be most of the table, for many rows the table is best read through.
+    """
+    if rows > FEW_ROWS:
+        fetch(weights)
+        return
+    for start, length in _pieces(weights.values(), STEP):
+        if not _advise(start, length, RANDOM):
+            return
 
 
 def wait_for(weights: Weights) -> None:
     """Map the pages of mapped tensors, reading those that are not cached. Raises Unreadable."""
-    for start, length in _pieces(weights.values(), MAP_STEP):
+    for start, length in _pieces(weights.values(), STEP):
         if not _advise(start, length, POPULATE_READ):
             return
 

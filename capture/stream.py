@@ -4,7 +4,7 @@ Layer-outer: every batch passes a layer before the next layer is read, so each w
 read once however many batches there are. While a layer computes, the next one's bytes are
 already asked for; a layer is freed before the next one is mapped.
 
-Axes: B batch row, T position, D hidden, K selected expert, H head.
+Axes: B batch row, T position, D hidden, K selected expert, H head, V vocabulary.
 
 Traps of the official code under transformers 4.41.2, met here:
 - a fresh module is in training mode and takes another MoE path: `.eval()`;
@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -35,7 +35,7 @@ from capture.artifacts import Artifact
 from capture.errors import Refusal
 from capture.observe import LayerObservation, Observer
 from capture.official import OfficialCode
-from capture.prefetch import Ahead, Unreadable, Weights, ask_for, to_device, wait_for
+from capture.prefetch import Ahead, Unreadable, Weights, fetch, look_up, to_device, wait_for
 from capture.tensors import EMBEDDING, layer_prefix, layer_shapes
 
 
@@ -89,11 +89,12 @@ class Streamer:
 
     def embed(self, batches: Sequence[TokenBatch]) -> tuple[Tensor, ...]:
         """Initial hidden states [B,T,D] of every batch, in bfloat16."""
-        with ExitStack() as shards:
-            weight = self._read([EMBEDDING], shards)[EMBEDDING]
-            return tuple(
-                nn.functional.embedding(b.input_ids_BT, weight).to(self.device) for b in batches
-            )
+        weights = self._read([EMBEDDING])
+        look_up(weights, rows=sum(batch.input_ids_BT.numel() for batch in batches))
+        table_VD = weights[EMBEDDING]
+        return tuple(
+            nn.functional.embedding(b.input_ids_BT, table_VD).to(self.device) for b in batches
+        )
 
     def run(
         self,
@@ -125,8 +126,8 @@ class Streamer:
         started = time.monotonic()
         files = ", ".join(self.artifact.shards_of_layer(number))
         observations = []
-        with ExitStack() as shards, torch.inference_mode():
-            layer, weight_bytes = self._layer(number, shards)
+        with torch.inference_mode():
+            layer, weight_bytes = self._layer(number)
             observer = Observer(self.artifact.architecture, number, layer, files)
             for i, batch in enumerate(batches):
                 mask, cache = self._mask(batch, states[i]), DynamicCache()
@@ -150,7 +151,7 @@ class Streamer:
             weight_bytes=weight_bytes,
         )
 
-    def _layer(self, number: int, shards: ExitStack) -> tuple[nn.Module, int]:
+    def _layer(self, number: int) -> tuple[nn.Module, int]:
         """One official decoder layer with its weights bound, and their bytes."""
         prefix = layer_prefix(number)
         with torch.device("meta"):
@@ -158,7 +159,7 @@ class Streamer:
         weights = self._ahead.take(number) if self._ahead else self._load(number)
         tensors = {n.removeprefix(prefix): t for n, t in weights.items()}
         if self.device.type == "cpu":
-            self._wait(number, tensors)
+            self._wait(number, wait_for, tensors)
         try:
             layer.load_state_dict(tensors, strict=True, assign=True)
         except RuntimeError as error:
@@ -174,19 +175,18 @@ class Streamer:
     def _load(self, number: int) -> Weights:
         """One layer's tensors by full name, on their way to the device."""
         names = list(layer_shapes(self.artifact.architecture, number))
-        with ExitStack() as shards:
-            weights = self._read(names, shards)
-            if self.device.type != "cpu":
-                self._wait(number, weights)
-                return to_device(weights, self.device)
-            if self.prefetch:
-                ask_for(weights)
+        weights = self._read(names)
+        if self.device.type != "cpu":
+            self._wait(number, wait_for, weights)
+            return to_device(weights, self.device)
+        if self.prefetch:
+            self._wait(number, fetch, weights)
         return weights
 
-    def _wait(self, number: int, weights: Weights) -> None:
-        """Have the layer's pages in memory; a disk that fails is a refusal, not a crash."""
+    def _wait(self, number: int, read: Callable[[Weights], None], weights: Weights) -> None:
+        """Have the layer's pages read; a disk that fails is a refusal, not a crash."""
         try:
-            wait_for(weights)
+            read(weights)
         except Unreadable as error:
             raise Refusal(
                 where=", ".join(self.artifact.shards_of_layer(number)),
@@ -194,20 +194,18 @@ class Streamer:
                 found=error.strerror,
             ) from error
 
-    def _read(self, names: list[str], shards: ExitStack) -> Weights:
-        """Tensors by name, mmapped, on the CPU; the files are closed when `shards` is, the
-        mapping when the last tensor is freed."""
+    def _read(self, names: list[str]) -> Weights:
+        """Tensors by name, on the CPU: views of mapped files, unmapped when the last is freed."""
         by_shard: dict[str, list[str]] = {}
         for name in names:
             by_shard.setdefault(self.artifact.shard_of[name], []).append(name)
-        tensors = {}
+        tensors: Weights = {}
         self.reads.update(names)
         for shard, members in sorted(by_shard.items()):
             try:
                 path = str(self.artifact.folder / shard)
-                file = shards.enter_context(safe_open(path, framework="pt"))
-                for name in members:
-                    tensors[name] = file.get_tensor(name)
+                with safe_open(path, framework="pt") as file:
+                    tensors.update({name: file.get_tensor(name) for name in members})
             except (SafetensorError, OSError) as error:
                 raise Refusal(where=shard, what="cannot be read", found=str(error)) from error
         return tensors

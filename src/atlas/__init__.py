@@ -2,3 +2,6 @@
 
 Nothing below this package imports torch.
 """
+
+VERSION = "0.1.0"
+"""As pyproject.toml and CITATION.cff have it; a test holds the three together."""

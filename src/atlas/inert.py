@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import nh3
 
 from atlas import formulas
-from atlas.visible import visible
+from atlas.visible import shown
 
 TAGS = formulas.TAGS | {
     *("a", "blockquote", "br", "code", "div", "em", "h2", "h3", "h4", "hr", "li", "ol", "p", "pre"),
@@ -53,12 +53,12 @@ def cleaned(html: str) -> str:
     Raises LostError where nh3 would take something away.
     """
     kept = nh3.clean(html, tags=set(TAGS), attributes=ATTRIBUTES, url_schemes=set(), link_rel=None)
-    before, after = events(html), events(kept)
+    before, after = (events(html), events(kept)) if kept != html else ([], [])
     if before != after:
         pairs = zip(before, after, strict=False)
         raise LostError(next((b for b, a in pairs if a != b), (before or after)[-1]))
     # a character reference may have brought in what the text itself could not hold
-    return "".join(visible(c) for c in kept)
+    return shown(kept)
 
 
 class _Events(HTMLParser):

@@ -38,7 +38,7 @@ from atlas.prose import Fault, line_of, loose_numbers, masked, structure_faults
 from atlas.references import MARK, GrammarError, Literal, parse
 from atlas.shelf import EVIDENCE_ORDER
 from atlas.strings import Lang
-from atlas.visible import visible
+from atlas.visible import shown
 
 _FIRST = 0xE000
 """Private-use characters stand for bound numbers while Markdown is at work; a note that
@@ -141,7 +141,7 @@ class _Rendering:
     def __init__(self, text: str, name: str, resolve: Resolver, lang: Lang) -> None:
         self.name, self.resolve, self.lang = name, resolve, lang
         lines = text.replace("\r\n", "\n").replace("\r", "\n")
-        self.text = "".join(visible(c) for c in lines)
+        self.text = shown(lines)
         self.masked = masked(self.text)
         self.places: list[str | Figure] = []
         self.references: list[Bound] = []

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from atlas.errors import SiteError
 from atlas.numbers import text as number_text
 from atlas.strings import Lang, Strings
-from atlas.visible import visible
+from atlas.visible import shown
 
 GLOBALS = ("t", "range")
 """Names that every template has beside its context: `t(key, **parameters)`, and range."""
@@ -62,8 +62,8 @@ def environment(sources: Mapping[str, str], lang: Lang, strings: Strings) -> Env
 
 def kept(text: str) -> Markup:
     """Text of a prompt: escaped, its line breaks and spaces kept, invisible characters shown."""
-    shown = escape("".join(visible(c) for c in text))
-    return Markup(str(shown).replace("\n", "&#10;").replace("\t", "&#9;"))
+    safe = escape(shown(text))
+    return Markup(str(safe).replace("\n", "&#10;").replace("\t", "&#9;"))
 
 
 def fields_of(context: Any) -> dict[str, Any]:

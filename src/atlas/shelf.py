@@ -19,6 +19,7 @@ from atlas.contract import (
     Routes,
     RoutingCorpus,
     Trace,
+    Verification,
     parse,
 )
 from atlas.contract.identity import ModelIdentity
@@ -77,6 +78,11 @@ class HeldComparison(Held):
 
 
 @dataclass(frozen=True)
+class HeldVerification(Held):
+    verification: Verification
+
+
+@dataclass(frozen=True)
 class Model:
     """Everything on the shelf about one model; `evidence` is the best class among its files."""
 
@@ -88,6 +94,20 @@ class Model:
     routes: HeldRoutes | None = None
     official: HeldOfficial | None = None
     published: HeldPublished | None = None
+    verifications: tuple[HeldVerification, ...] = ()
+
+    @property
+    def datasets(self) -> tuple[Held, ...]:
+        """What is held, run here first."""
+        every = (self.corpus, self.routes, self.trace, self.comparison)
+        rest = (self.published, self.official)
+        return tuple(held for held in (*every, *rest, *self.verifications) if held is not None)
+
+    @property
+    def kinds(self) -> tuple[Evidence, ...]:
+        """Every class of evidence among its files, real evidence first."""
+        found = {held.file.dataset.evidence for held in self.datasets}
+        return tuple(evidence for evidence in EVIDENCE_ORDER if evidence in found)
 
     @property
     def slug(self) -> str:
@@ -111,8 +131,9 @@ def shelve(contents: Mapping[str, bytes]) -> Shelf:
     """Shelf of the files `{name: bytes}`. Raises ContractError and SiteError.
 
     Two files of one kind about one model are an error unless their bytes are equal: then the
-    second, by name, is shown as an independent rerun of the first. Kinds that have no page of
-    their own stand on the data page.
+    second, by name, is shown as an independent rerun of the first. A verification stands with a
+    model whose published figures are there, and must be of the files that are. Kinds that have
+    no page of their own stand on the data page.
     """
     by_hash: dict[str, str] = {}
     files = []
@@ -133,6 +154,11 @@ def shelve(contents: Mapping[str, bytes]) -> Shelf:
         if isinstance(file.dataset, Comparison):
             model = _compared_model(models, file, file.dataset)
             models[model.slug] = model
+    for file in firsts:
+        if isinstance(file.dataset, Verification):
+            slug = file.dataset.model.slug
+            if slug in models and models[slug].published is not None:
+                models[slug] = _verified(models[slug], file, file.dataset)
     ordered = sorted(models.values(), key=lambda m: (EVIDENCE_ORDER.index(m.evidence), m.slug))
     return Shelf(tuple(ordered), tuple(sorted(files, key=lambda f: f.name)), dict(contents))
 
@@ -186,4 +212,27 @@ def _compared_model(models: Mapping[str, Model], file: SourceFile, comparison: C
     raise SiteError(
         f"{file.name}: first.sha256: expected the SHA-256 of a trace in the data folder, "
         f"found {comparison.first.sha256}"
+    )
+
+
+def _verified(model: Model, file: SourceFile, verification: Verification) -> Model:
+    """The model with a verification of one of its files against its published figures."""
+    own = {
+        held.file.sha256 for held in (model.trace, model.corpus, model.official) if held is not None
+    }
+    published = model.published.file.sha256 if model.published is not None else ""
+    for field_, found, expected in (
+        ("data", verification.data.sha256, own),
+        ("against", verification.against.sha256, {published}),
+    ):
+        if found not in expected:
+            raise SiteError(
+                f"{file.name}: {field_}.sha256: expected the SHA-256 of a file about "
+                f"{model.slug} in the data folder, found {found}"
+            )
+    for held in model.verifications:
+        if held.verification.data.sha256 == verification.data.sha256:
+            _one_only(held, file, f"verification of {verification.data.name}")
+    return replace(
+        model, verifications=(*model.verifications, HeldVerification(file, verification))
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,12 +12,15 @@ from atlas.canonical import canonical_json
 from atlas.charts.card import card
 from atlas.charts.corpus import WEIGHTINGS, chart_of
 from atlas.contract import SCHEMAS, ContractError, json_schema
+from atlas.croissant import croissant
 from atlas.downloads import corpus_files, trace_files
 from atlas.effects import MARKER, Effects, checked_name
 from atlas.errors import SiteError
 from atlas.pages.compare import compare_pages
 from atlas.pages.data import data_page, schema_kind
+from atlas.pages.datacard import data_card_page, data_card_text
 from atlas.pages.drawing import drawing_page
+from atlas.pages.explore import explore_files, explore_page
 from atlas.pages.frame import Page, Writer
 from atlas.pages.home import home_page, root_page
 from atlas.pages.layer import layer_pages
@@ -28,13 +31,14 @@ from atlas.pages.official import official_pages
 from atlas.pages.published import published_pages
 from atlas.pages.routes import routes_pages
 from atlas.pages.trace import trace_pages
+from atlas.pages.workstation import workstation_pages
 from atlas.render import environment, render
 from atlas.shelf import Shelf, shelve
 from atlas.strings import LANGS, Lang, Strings, parse_strings
-from atlas.urls import ICON, STYLE, URLS
+from atlas.urls import EXPLORE, ICON, STYLE, URLS
 
 STRINGS = "strings.toml"
-ASSETS = {"style.css": STYLE, "icon.svg": ICON}
+ASSETS = {"style.css": STYLE, "icon.svg": ICON, "explore.js": EXPLORE}
 """Files of templates/ that are copied as they are."""
 
 VENDOR = "assets/vendor/"
@@ -45,12 +49,14 @@ SITE_SCHEMA = "llm-atlas/site@1"
 
 @dataclass(frozen=True)
 class Options:
-    """Where a build reads and writes; without `notes` the site has none."""
+    """Where a build reads and writes; without `notes` the site has none. `vendor` holds
+    third-party scripts, name to bytes, which are laid beside the site."""
 
     data: Path
     templates: Path
     output: Path
     notes: Path | None = None
+    vendor: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,10 @@ def build(options: Options, effects: Effects) -> dict[str, bytes]:
     Raises SiteError or ContractError; the output folder is then as it was.
     """
     files = rendered(options, effects)
+    for name, data in options.vendor.items():
+        if not name.startswith(VENDOR):
+            raise SiteError(f"{name}: expected a third-party script under {VENDOR}")
+        files[name] = data
     effects.replace(options.output, files)
     return files
 
@@ -103,6 +113,7 @@ def rendered(options: Options, effects: Effects) -> dict[str, bytes]:
     sources = {n: b.decode("utf-8") for n, b in templates.items() if n.endswith(".j2")}
     _add_pages(files, shelf, strings, sources, read_notes(options.notes, effects))
     _add_downloads(files, shelf)
+    files.add(URLS.croissant, croissant(shelf, files.files), "croissant")
     files.add(MARKER, _manifest(files.files), "manifest")
     guard.require_clean(files.files)
     return files.files
@@ -173,18 +184,26 @@ def _add_pages(
     for page in pages:
         data = render(environments[page.lang], page.template, page.context)
         files.add(page.path, data, f"{page.template} for {page.path}")
+    for writer in writers:
+        files.add(URLS.data_card_text(writer.lang), data_card_text(writer), "dataset card")
+        for model in shelf.models:
+            if model.corpus is not None:
+                for name, data in explore_files(writer, model, model.corpus):
+                    files.add(name, data, f"spec {name}")
 
 
 def site_pages(writer: Writer) -> Iterator[Page]:
     """Every page and drawing of one language."""
     yield home_page(writer)
     yield data_page(writer)
+    yield data_card_page(writer)
     yield limits_page(writer)
     for model in writer.shelf.models:
         yield from model_pages(writer, model)
         if model.corpus is not None:
             yield from layer_pages(writer, model, model.corpus)
             yield from compare_pages(writer, model, model.corpus)
+            yield explore_page(writer, model, model.corpus)
             for domain in model.corpus.corpus.domains:
                 for layer in model.corpus.corpus.layers:
                     charts = [chart_of(layer, domain.domain, w) for w in WEIGHTINGS]
@@ -195,6 +214,7 @@ def site_pages(writer: Writer) -> Iterator[Page]:
             yield from trace_pages(writer, model, model.trace)
         if model.official is not None:
             yield from official_pages(writer, model, model.official)
+            yield from workstation_pages(writer, model, model.official)
         if model.published is not None:
             yield from published_pages(writer, model, model.published)
 

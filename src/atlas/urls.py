@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
 
 from atlas.effects import checked_name
@@ -16,6 +17,8 @@ from atlas.strings import LANGS, Lang
 
 STYLE = "assets/style.css"
 ICON = "assets/icon.svg"
+EXPLORE = "assets/explore.js"
+VEGA = "assets/vendor/vega.js"
 ROOT = "index.html"
 
 
@@ -23,11 +26,21 @@ ROOT = "index.html"
 class Urls:
     """Paths of every page and file of the site."""
 
+    croissant = "data/croissant.json"
+    schema_folder = "data/schema"
+
     def home(self, lang: Lang) -> str:
         return f"{lang}/index.html"
 
     def data(self, lang: Lang) -> str:
         return f"{lang}/data.html"
+
+    def data_card(self, lang: Lang) -> str:
+        return f"{lang}/data-card.html"
+
+    def data_card_text(self, lang: Lang) -> str:
+        """The data card in Markdown; README.md so that a code host shows it beside the data."""
+        return f"data/README{'' if lang == 'en' else f'.{lang}'}.md"
 
     def limits(self, lang: Lang) -> str:
         return f"{lang}/limits.html"
@@ -37,6 +50,12 @@ class Urls:
 
     def compare(self, lang: Lang, slug: str) -> str:
         return f"{lang}/models/{slug}/compare.html"
+
+    def explore(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/explore.html"
+
+    def explore_layer(self, lang: Lang, slug: str, layer: int) -> str:
+        return f"{lang}/models/{slug}/explore/layer-{layer:02d}.vl.js"
 
     def domain(self, lang: Lang, slug: str, domain: str) -> str:
         return f"{lang}/models/{slug}/load/{domain}/index.html"
@@ -77,6 +96,9 @@ class Urls:
     def official(self, lang: Lang, slug: str) -> str:
         return f"{lang}/models/{slug}/official.html"
 
+    def workstation(self, lang: Lang, slug: str) -> str:
+        return f"{lang}/models/{slug}/workstation.html"
+
     def published(self, lang: Lang, slug: str) -> str:
         return f"{lang}/models/{slug}/published.html"
 
@@ -100,7 +122,7 @@ class Urls:
         return f"data/files/{name}"
 
     def schema(self, kind: str) -> str:
-        return f"data/schema/{kind}.schema.json"
+        return f"{self.schema_folder}/{kind}.schema.json"
 
     def other_language(self, path: str) -> str:
         """The same page in the other language. Raises ValueError for a page without one."""
@@ -112,10 +134,15 @@ class Urls:
 
     def link(self, source: str, target: str, fragment: str = "") -> str:
         """Relative URL of `target` as written on the page `source`."""
-        checked_name(source)
-        checked_name(target)
-        relative = posixpath.relpath(target, posixpath.dirname(source) or ".")
-        return quote(relative) + (f"#{quote(fragment)}" if fragment else "")
+        return _relative(source, target) + (f"#{quote(fragment)}" if fragment else "")
+
+
+# a page asks for the same few targets again and again, a note once per bound number
+@lru_cache(maxsize=65_536)
+def _relative(source: str, target: str) -> str:
+    checked_name(source)
+    checked_name(target)
+    return quote(posixpath.relpath(target, posixpath.dirname(source) or "."))
 
 
 URLS = Urls()

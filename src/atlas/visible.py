@@ -6,6 +6,10 @@ surrogates, which would be invalid in HTML or move what stands beside them.
 
 from __future__ import annotations
 
+import re
+
+_RUN = re.compile(r"[^\n\t -~]+")
+
 
 def visible(character: str) -> str:
     """`character`, or ⟨U+202E⟩ for one that cannot be shown. Line breaks, tabs and the
@@ -13,6 +17,14 @@ def visible(character: str) -> str:
     if character.isprintable() or character in "\n\t\u3000":
         return character
     return f"⟨U+{ord(character):04X}⟩"
+
+
+def shown(text: str) -> str:
+    """`text` with every character as `visible` shows it. Runs that need nothing are kept whole:
+    character by character this took a tenth of a note's time."""
+    return _RUN.sub(
+        lambda run: run[0] if run[0].isprintable() else "".join(map(visible, run[0])), text
+    )
 
 
 def label(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+NODE_MODULES = Path(__file__).resolve().parent / "node_modules"
 SITE = Path(os.environ.get("ATLAS_SITE", ROOT / "site")).resolve()
 """ATLAS_SITE names another built site to look at."""
 
@@ -98,8 +99,10 @@ def kinds() -> list[str]:
 
 def axe_source() -> str:
     """axe-core's script, if a copy is at hand."""
-    places = [os.environ.get("ATLAS_AXE", ""), str(ROOT / "node_modules/axe-core/axe.min.js")]
+    places = [os.environ.get("ATLAS_AXE", ""), str(NODE_MODULES / "axe-core/axe.min.js")]
     for place in places:
         if place and Path(place).is_file():
             return Path(place).read_text(encoding="utf-8")
-    pytest.skip("axe-core is not at hand; ATLAS_AXE=path/to/axe.min.js un-skips this")
+    pytest.skip(
+        "axe-core is not at hand; npm ci in tests/browser, or ATLAS_AXE=axe.min.js, un-skips this"
+    )

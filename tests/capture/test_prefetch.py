@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from capture.demo.seal import CHECKPOINT
 from capture.errors import Refusal
-from capture.prefetch import Ahead, Unreadable, _pieces, ask_for, look_up, wait_for
+from capture.prefetch import Ahead, Unreadable, _pieces, fetch, look_up, wait_for
 from capture.session import open_session
 from capture.stream import Streamer, TokenBatch
 from capture.tensors import layer_shapes
@@ -81,7 +81,7 @@ def test_advice_changes_no_value(tmp_path: Path) -> None:
     weights = mapped(tmp_path / "a.safetensors", 3)
     look_up(weights, rows=1)
     look_up(weights, rows=1 << 20)
-    ask_for(weights)
+    fetch(weights)
     wait_for(weights)
     assert [int(weights[str(i)].float().sum()) for i in range(3)] == [0, 5000, 10_000]
 
@@ -91,8 +91,9 @@ def test_a_shard_that_is_cut_while_it_is_mapped_is_an_error_and_no_crash(tmp_pat
     path = tmp_path / "a.safetensors"
     weights = mapped(path, 9)
     os.truncate(path, 4096)
-    with pytest.raises(Unreadable):
-        wait_for(weights)
+    for read in (fetch, wait_for):
+        with pytest.raises(Unreadable):
+            read(weights)
 
 
 @pytest.mark.parametrize("prefetch", [True, False])

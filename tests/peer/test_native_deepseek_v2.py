@@ -25,8 +25,8 @@ import pytest
 VARIABLE = "LLM_ATLAS_PEER_RECORD"
 CHECKPOINT = Path(__file__).parents[2] / "capture/demo/checkpoint"
 TOLERANCE = 1e-5
-"""Largest difference of a projection as a part of its layer's largest value. Relative, since
-float32 sums taken in another order differ by some 1e-6 of the largest term, whatever its size."""
+"""Largest difference of a projection, absolute and as a part of its layer's largest value:
+float32 sums taken in another order differ by some 1e-6 of the largest term."""
 
 pytestmark = [
     pytest.mark.peer,
@@ -151,6 +151,7 @@ def test_both_implementations_select_the_same_experts_and_project_the_same_laten
     assert found.moe_layers == tuple(range(1, 8))
     assert found.other_routes == dict.fromkeys(range(1, 8), 0)
     assert found.largest_relative < TOLERANCE
+    assert found.largest_difference < TOLERANCE
 
 
 def test_one_other_gate_row_is_seen_in_its_layer_and_in_the_next_projection(

@@ -20,6 +20,13 @@ from atlas.guard.specs import spec_problems
 
 SPEC_SUFFIX = ".vl.json"
 """Vega-Lite specs of the site end so, and only they."""
+SCRIPT_SUFFIX = ".vl.js"
+"""Scripts that hold nothing but a spec end so: one layer's, for the explore page."""
+SCRIPT_HEAD, SCRIPT_TAIL = b"atlasLayer(", b");\n"
+SCRIPTS = frozenset({"assets/explore.js"})
+"""The site's own scripts, read by people."""
+VENDOR = "assets/vendor/"
+"""Third-party scripts; no page but an explore page may ask for them."""
 
 
 def inspect(files: Mapping[str, bytes]) -> list[Problem]:
@@ -30,7 +37,28 @@ def inspect(files: Mapping[str, bytes]) -> list[Problem]:
             found += markup_problems(name, files[name].decode("utf-8"))
         elif name.endswith(SPEC_SUFFIX):
             found += spec_problems(name, json.loads(files[name]), files)
+        elif name.endswith(SCRIPT_SUFFIX):
+            found += _script_problems(name, files[name], files)
+        elif name.endswith((".js", ".mjs")) and not _known(name):
+            found.append(Problem(name, "file", "a script that is none of the site's own"))
     return found
+
+
+def _known(name: str) -> bool:
+    return name in SCRIPTS or name.startswith(VENDOR)
+
+
+def _script_problems(name: str, data: bytes, files: Mapping[str, bytes]) -> list[Problem]:
+    """Problems of a script that hands over a spec and may do nothing else."""
+    spec: object = None
+    if data.startswith(SCRIPT_HEAD) and data.endswith(SCRIPT_TAIL):
+        try:
+            spec = json.loads(data[len(SCRIPT_HEAD) : -len(SCRIPT_TAIL)])
+        except ValueError:
+            spec = None
+    if not isinstance(spec, dict):
+        return [Problem(name, "file", "expected a script that holds one spec and nothing else")]
+    return spec_problems(name, spec, files)
 
 
 def require_clean(files: Mapping[str, bytes]) -> None:

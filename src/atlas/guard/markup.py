@@ -5,13 +5,15 @@ The reader is strict: markup that it cannot read is a problem, so nothing passes
 - A mark that shows an expert (`data-marks="expert"`) belongs to exactly one `data-layer`; layers
   do not nest, and in a drawing that shows several layers nothing is drawn outside them.
 - A drawing that is a file of its own shows exactly one layer.
-- No script, frame, form, inline style or handler; no link that leaves the site.
+- No script, frame, form, inline style or handler; no link that leaves the site. An explore page
+  may name the two scripts of SCRIPTS, with nothing inside their elements.
 - Text follows `claims`, unless it is quoted data (`data-quoted`, or code).
 """
 
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -95,6 +97,8 @@ LINKS = frozenset(
         "srcset",
     }
 )
+EXPLORE_PAGE = "/explore.html"
+SCRIPTS = frozenset({"assets/explore.js", "assets/vendor/vega.js"})
 SPOKEN = frozenset(
     {
         "title",
@@ -180,7 +184,9 @@ class _Reader:
         here = _Open(tag, parent.layer, parent.quoted, parent.cannot, parent.svg)
         if tag not in INLINE:
             self._flush()
-        if tag in FORBIDDEN or (tag == "style" and not self.file.endswith(".svg")):
+        if tag == "script" and self._is_known_script(attributes):
+            pass
+        elif tag in FORBIDDEN or (tag == "style" and not self.file.endswith(".svg")):
             self.problem(f"<{tag}> on a reading page")
         if tag == "svg" and here.svg is None:
             here.svg = _Drawing()
@@ -201,6 +207,16 @@ class _Reader:
             here.quoted = True
         if not closed and tag not in VOID:
             self.stack.append(here)
+
+    def _is_known_script(self, attributes: str) -> bool:
+        """Whether a script element of an explore page names one of the two scripts."""
+        values = dict(_ATTRIBUTE.findall(attributes))
+        source = posixpath.join(posixpath.dirname(self.file), values.get("src", ""))
+        return (
+            self.file.endswith(EXPLORE_PAGE)
+            and set(values) == {"src", "defer"}
+            and posixpath.normpath(source) in SCRIPTS
+        )
 
     def _attributes(self, tag: str, values: Mapping[str, str], here: _Open, parent: _Open) -> None:
         if "data-layer" in values:
@@ -230,6 +246,8 @@ class _Reader:
         self.stack.pop()
 
     def _data(self, text: str) -> None:
+        if self.stack[-1].tag == "script" and not text.isspace():
+            self.problem("a script inside a page")
         if not text.isspace() and not self.stack[-1].quoted:
             self.sentence.append(html.unescape(text) if "&" in text else text)
         elif self.sentence:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from atlas.contract import SCHEMAS
+from atlas.croissant import licence_of
 from atlas.numbers import COUNT
+from atlas.pages.datacard import card_links
 from atlas.pages.frame import Frame, Link, Page, Writer
 from atlas.shelf import SourceFile
 from atlas.urls import URLS
@@ -37,6 +40,8 @@ class DataContext:
     lead: str
     rows: tuple[DataRow, ...]
     schemas: tuple[Link, ...]
+    cards: tuple[Link, ...]
+    tables: tuple[Link, ...]
 
 
 def schema_kind(schema: str) -> str:
@@ -56,14 +61,28 @@ def data_page(writer: Writer) -> Page:
         schemas=tuple(
             Link(URLS.link(path, URLS.schema(schema_kind(s))), s) for s in sorted(SCHEMAS)
         ),
+        cards=card_links(writer, path),
+        tables=tuple(_tables(writer, path)),
     )
     return Page(path, "data.html.j2", writer.lang, context)
+
+
+def _tables(writer: Writer, path: str) -> Iterator[Link]:
+    """The tables that hold a whole corpus each."""
+    for model in writer.shelf.models:
+        if model.corpus is None:
+            continue
+        title = model.identity.title
+        metrics = URLS.link(path, URLS.metrics_csv(model.slug))
+        yield Link(metrics, writer.t("data.table_metrics", model=title))
+        if len(model.corpus.corpus.domains) > 1:
+            divergences = URLS.link(path, URLS.divergences_csv(model.slug))
+            yield Link(divergences, writer.t("data.table_divergences", model=title))
 
 
 def _row(writer: Writer, file: SourceFile, path: str) -> DataRow:
     t, dataset = writer.t, file.dataset
     model = getattr(dataset, "model", None)
-    owner = getattr(dataset, "record", None) or model
     return DataRow(
         name=file.name,
         href=URLS.link(path, URLS.dataset(file.name)),
@@ -73,7 +92,7 @@ def _row(writer: Writer, file: SourceFile, path: str) -> DataRow:
         evidence_name=t(f"evidence.{dataset.evidence}"),
         bytes=COUNT.text(file.bytes),
         sha256=file.sha256,
-        licence=owner.licence if owner is not None else "–",
+        licence=licence_of(file) or "–",
         command=_command(file),
         note=t("data.rerun", name=file.rerun_of) if file.rerun_of is not None else "",
     )
@@ -98,6 +117,6 @@ _COMMANDS = {
     "comparison@1": "compare --first A --second B",
     "routing-corpus@1": "corpus --artifact-dir DIR",
     "selection@1": "corpus --select-only --artifact-dir DIR",
-    "official@1": "inspect --artifact-dir DIR",
+    "official@1": "inspect --artifact-dir DIR --tokenizer FILE --human-eval FILE --gsm8k FILE",
     "verification@1": "verify --data FILE --against FILE",
 }

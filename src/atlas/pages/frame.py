@@ -112,6 +112,16 @@ class Writer:
             evidence, self.t(f"evidence.{evidence}"), detail, self.t(f"evidence.{evidence}_meaning")
         )
 
+    def badges(self, model: Model) -> tuple[Badge, ...]:
+        """A badge for each class of evidence among a model's files."""
+        return tuple(self.badge(model, evidence) for evidence in model.kinds)
+
+    def domain_title(self, domain: str) -> str:
+        """Title of a domain of the corpus experiment; a stranger keeps its short name. A
+        document prints figures of domains without a dataset that names them."""
+        key = f"corpus_domain.{domain}"
+        return self.t(key) if key in self.strings.table else domain
+
     def frame(
         self,
         path: str,

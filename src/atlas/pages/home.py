@@ -18,7 +18,7 @@ class ModelCard:
 
     href: str
     title: str
-    badge: Badge
+    badges: tuple[Badge, ...]
     demo: bool
     facts: str
     sections: tuple[Link, ...]
@@ -32,6 +32,7 @@ class HomeContext:
     headline: str
     lead: str
     lead_model: ModelCard | None
+    lead_badge: Badge | None
     findings: tuple[FindingCard, ...]
     models: tuple[ModelCard, ...]
     cannot: tuple[str, ...]
@@ -66,6 +67,13 @@ def lead_model(writer: Writer) -> Model | None:
     return next((m for m in writer.shelf.models if m.corpus is not None), None)
 
 
+def corpus_badge(writer: Writer, model: Model | None) -> Badge | None:
+    """Badge of a model's findings: of its corpus, whatever else there is about the model."""
+    if model is None or model.corpus is None:
+        return None
+    return writer.badge(model, model.corpus.file.dataset.evidence)
+
+
 def home_page(writer: Writer) -> Page:
     """The home page of the writer's language."""
     t = writer.t
@@ -76,6 +84,7 @@ def home_page(writer: Writer) -> Page:
         headline=t("home.headline"),
         lead=t("home.lead"),
         lead_model=_card(writer, lead, path) if lead is not None else None,
+        lead_badge=corpus_badge(writer, lead),
         findings=finding_cards(writer, lead, path) if lead is not None else (),
         models=tuple(_card(writer, model, path) for model in writer.shelf.models),
         cannot=tuple(
@@ -117,7 +126,7 @@ def _card(writer: Writer, model: Model, path: str) -> ModelCard:
     return ModelCard(
         href=URLS.link(path, URLS.model(writer.lang, model.slug)),
         title=model.identity.title,
-        badge=writer.badge(model),
+        badges=writer.badges(model),
         demo=model.is_demo,
         facts=writer.t("site.gap").join(facts),
         sections=sections(writer, model, path),
@@ -139,7 +148,7 @@ def root_page(writers: tuple[Writer, ...]) -> Page:
                 site=writer.t("site.name"),
                 tagline=writer.t("home.headline"),
                 finding=cards[0] if cards else None,
-                badge=writer.badge(lead) if lead is not None else None,
+                badge=corpus_badge(writer, lead),
                 enter=writer.t("home.enter"),
             )
         )

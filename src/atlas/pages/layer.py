@@ -85,6 +85,7 @@ class LayerContext:
     lead: str
     rail: tuple[RailLink, ...]
     rail_note: str
+    explore: Link
     tabs: tuple[Link, ...]
     card: ChartCard
     text: ChartText
@@ -142,9 +143,13 @@ def _context(
         lead=_lead(writer, held, domain, load),
         rail=rail(writer, model, held, domain.domain, path, number),
         rail_note=t("layer.rail_note", layer=number),
+        explore=Link(
+            URLS.link(path, URLS.explore(writer.lang, model.slug), f"layer-{number}"),
+            t("nav.explore"),
+        ),
         tabs=_tabs(writer, model, held, domain.domain, number, path),
         card=card(charts, gate_mass_E=own.gate_mass_E),
-        text=_chart_text(writer, model, held, domain, number, path),
+        text=chart_text(writer, model, held, domain, number, path),
         metric_heads=tuple(
             (t(f"metric.{m}"), t(f"metric.{m}_note", **notes.get(m, {}))) for m in METRICS
         ),
@@ -207,9 +212,10 @@ def _tabs(
     )
 
 
-def _chart_text(
+def chart_text(
     writer: Writer, model: Model, held: HeldCorpus, domain: Domain, layer: int, path: str
 ) -> ChartText:
+    """Words around the chart of one layer and domain, for the page at `path`."""
     t, slug, experts = writer.t, model.slug, held.corpus.routing.n_routed_experts
     name = writer.pick(domain.title)
     targets = (

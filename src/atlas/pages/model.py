@@ -10,8 +10,12 @@ from atlas.charts.overview import CLASSES, TOP_MULTIPLE, RankRow, lightness, ran
 from atlas.contract.corpus import Domain
 from atlas.numbers import COUNT, EFFECTIVE, SHARE, expert_name
 from atlas.pages.cards import FindingCard, finding_cards
-from atlas.pages.frame import Frame, Link, Page, Writer
+from atlas.pages.documents import PrintedModel, printed_model
+from atlas.pages.frame import Badge, Frame, Link, Page, Writer
+from atlas.pages.held import Captured, Missing, OfficialLedgers, captured, missing, official_ledgers
 from atlas.pages.provenance import Provenance, provenance
+from atlas.pages.verified import Verified, verified
+from atlas.pages.workstation import has_guide
 from atlas.shelf import HeldCorpus, Model
 from atlas.urls import URLS
 
@@ -60,16 +64,23 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class ModelContext:
-    """Context of model.html.j2."""
+    """Context of model.html.j2. `evidence` are the badges of the page with the parts that each
+    is of; `captured` is the load of a trace that was run here."""
 
     frame: Frame
     headline: str
     lead: str
+    evidence: tuple[tuple[Badge, tuple[Link, ...]], ...]
     sections: tuple[Link, ...]
+    verified: tuple[Verified, ...]
     findings: tuple[FindingCard, ...]
     matrix_heads: tuple[Link, ...]
     matrix: tuple[MatrixRow, ...]
     overview: Overview | None
+    captured: Captured | None
+    printed: PrintedModel | None
+    official: OfficialLedgers | None
+    missing: Missing | None
     provenance: Provenance
 
 
@@ -97,6 +108,8 @@ def model_pages(writer: Writer, model: Model) -> Iterator[Page]:
 def sections(writer: Writer, model: Model, path: str) -> tuple[Link, ...]:
     """Links to what there is about a model."""
     targets: list[tuple[str, str]] = []
+    if model.corpus is not None:
+        targets.append((URLS.explore(writer.lang, model.slug), "nav.explore"))
     if model.corpus is not None and len(model.corpus.corpus.domains) > 1:
         targets.append((URLS.compare(writer.lang, model.slug), "nav.compare"))
     if model.routes is not None:
@@ -108,6 +121,8 @@ def sections(writer: Writer, model: Model, path: str) -> tuple[Link, ...]:
         targets.append((URLS.official(writer.lang, model.slug), "nav.official"))
     if model.published is not None:
         targets.append((URLS.published(writer.lang, model.slug), "nav.published"))
+    if has_guide(model):
+        targets.append((URLS.workstation(writer.lang, model.slug), "nav.workstation"))
     return tuple(Link(URLS.link(path, target), writer.t(key)) for target, key in targets)
 
 
@@ -127,11 +142,14 @@ def _model(writer: Writer, model: Model, path: str) -> ModelContext:
             k=held.corpus.routing.num_experts_per_tok,
             experts=held.corpus.routing.n_routed_experts,
         )
+    elif model.published is not None:
+        headline = t("model.headline_published", model=model.identity.title)
+        lead = t("model.lead_published" if model.trace is None else "model.lead_traced")
     else:
         headline = model.identity.title
         lead = t("model.lead_plain")
-    every = (held, model.routes, model.trace, model.comparison, model.official, model.published)
-    files = [h.file for h in every if h is not None]
+    printed, ledgers = printed_model(writer, model, path), official_ledgers(writer, model)
+    traced = captured(writer, model, path)
     return ModelContext(
         frame=writer.frame(
             path,
@@ -139,11 +157,13 @@ def _model(writer: Writer, model: Model, path: str) -> ModelContext:
             f"{model.identity.title}: {headline}",
             crumbs=[(URLS.home(writer.lang), t("nav.models")), (None, model.identity.title)],
             model=model,
-            sources=files,
+            sources=[h.file for h in model.datasets],
         ),
         headline=headline,
         lead=lead,
+        evidence=_evidence(writer, model, printed),
         sections=sections(writer, model, path),
+        verified=verified(writer, model, path),
         findings=finding_cards(writer, model, path),
         matrix_heads=_matrix_heads(writer, model, path),
         matrix=_matrix(writer, model, path),
@@ -152,7 +172,45 @@ def _model(writer: Writer, model: Model, path: str) -> ModelContext:
             if held is not None
             else None
         ),
+        captured=traced,
+        printed=printed,
+        official=ledgers,
+        missing=missing(writer, model, path),
         provenance=provenance(writer, model),
+    )
+
+
+def _evidence(
+    writer: Writer, model: Model, printed: PrintedModel | None
+) -> tuple[tuple[Badge, tuple[Link, ...]], ...]:
+    """Each class of evidence with the parts of the page that are of it."""
+    parts: dict[str, list[tuple[str, str]]] = {kind: [] for kind in model.kinds}
+    if model.corpus is not None:
+        own = parts[model.corpus.file.dataset.evidence]
+        own += [("#matrix", "model.matrix"), ("#ranks", "overview.rank")]
+    if model.trace is not None:
+        parts[model.trace.file.dataset.evidence].append(("#trace", "trace.load"))
+    if printed is not None:
+        shown = (
+            (printed.findings, "#findings", "printed.findings"),
+            (printed.measures, "#measures", "printed.measures"),
+            (printed.far, "#divergences", "printed.far"),
+            (printed.trace, "#printed-trace", "printed.trace"),
+            (printed.ledger, "#ledgers", "printed.ledger"),
+        )
+        parts["published"] += [(target, key) for there, target, key in shown if there]
+    if model.official is not None:
+        own = parts[model.official.file.dataset.evidence]
+        own += [
+            ("#official-ledgers", "printed.official_ledger"),
+            ("#provenance", "provenance.title"),
+        ]
+    return tuple(
+        (
+            writer.badge(model, kind),
+            tuple(Link(target, writer.t(key)) for target, key in parts[kind]),
+        )
+        for kind in model.kinds
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from atlas.bindings import ALIASES
 from atlas.charts.corpus import chart_of
@@ -12,21 +12,27 @@ from atlas.contract.corpus import CorpusLayer, Domain
 from atlas.errors import SiteError
 from atlas.figures import Figure
 from atlas.numbers import COUNT, JSD, MEASURES, RATIO, SHARE
+from atlas.pages.documents import MEASURES as MEASURES_OF
+from atlas.pages.documents import DotTable, dot_table
 from atlas.pages.estimates import Figure as Estimated
 from atlas.pages.estimates import figure as estimated
 from atlas.pages.estimates import jsd_axis
 from atlas.pages.frame import Badge, Link, Writer
 from atlas.pages.mla import Ledger, ledgers
 from atlas.pages.model import Overview, overview
+from atlas.pages.printed import Reader
 from atlas.pages.routes import RouteTable, route_tables
 from atlas.pages.tracelayer import trace_tables
 from atlas.shelf import HeldCorpus, HeldPublished, Model
 from atlas.urls import URLS
 
+ROUTE_ROWS = 10
+"""Positions of a routes figure in a note; the figure's own page has them all."""
+
 
 @dataclass(frozen=True)
 class NoteFigure:
-    """A figure with its title, evidence and home page; one of the last six holds it."""
+    """A figure with its title, evidence and home page; one of the last seven holds it."""
 
     anchor: str
     title: str
@@ -36,6 +42,7 @@ class NoteFigure:
     view: PlotView | None = None
     overview: Overview | None = None
     matrix: tuple[tuple[str, ...], ...] = ()
+    dots: DotTable | None = None
     pairs: tuple[tuple[str, Estimated], ...] = ()
     routes: RouteTable | None = None
     ledgers: tuple[Ledger, ...] = ()
@@ -66,7 +73,7 @@ def note_figure(writer: Writer, asked: Figure, path: str, anchor: str) -> NoteFi
                 "domain.headline", layers=len(held.corpus.layers), domain=writer.pick(domain.title)
             ),
             writer.t("overview.note"),
-            writer.badge(model),
+            writer.badge(model, held.file.dataset.evidence),
             _home(writer, path, URLS.domain(writer.lang, slug, domain.domain)),
             overview=overview(writer, model, held, domain, path),
         )
@@ -115,7 +122,7 @@ def _load(
         anchor,
         t("chart.title", layer=layer.layer, domain=writer.pick(domain.title)),
         subtitle + t("site.gap") + caption,
-        writer.badge(model),
+        writer.badge(model, held.file.dataset.evidence),
         _home(writer, path, URLS.layer(writer.lang, model.slug, domain.domain, layer.layer)),
         view=draw(chart_of(layer, domain.domain, "prompt_balanced"), "share"),
     )
@@ -131,7 +138,7 @@ def _divergences(
         anchor,
         f"{writer.t('metric.jsd')}, {writer.t('layer.crumb', layer=layer.layer)}",
         writer.t("layer.pairs_caption", weighting=writer.t("chart.prompt_balanced")),
-        writer.badge(model),
+        writer.badge(model, held.file.dataset.evidence),
         _home(writer, path, URLS.compare(writer.lang, model.slug)),
         pairs=tuple(
             (
@@ -171,7 +178,7 @@ def _metrics(
         anchor,
         t(f"metric.{name}"),
         t("layer.metrics_caption", weighting=t("chart.prompt_balanced")),
-        writer.badge(model),
+        writer.badge(model, held.file.dataset.evidence),
         _home(writer, path, URLS.model(writer.lang, model.slug)),
         matrix=tuple(rows),
     )
@@ -181,40 +188,25 @@ def _printed_metrics(
     writer: Writer, model: Model, held: HeldPublished, asked: Figure, path: str, anchor: str
 ) -> NoteFigure:
     """A measure as documents print it, layer by domain; a dash for what they do not print."""
-    figures = {
-        (f.layer, f.domain): f
-        for f in held.published.figures
-        if f.quantity == asked.measure and f.weighting == "prompt_balanced"
-        if f.domain is not None and f.layer is not None
-    }
-    if not figures:
+    measure = asked.measure or ""
+    found = (
+        dot_table(Reader(writer, model, held, path), measure) if measure in MEASURES_OF else None
+    )
+    if found is None:
         raise _absent(asked)
-    layers = sorted({layer for layer, _ in figures})
-    domains = list(dict.fromkeys(domain for _, domain in figures))
-
-    def cell(layer: int, domain: str) -> str:
-        entry = figures.get((layer, domain))
-        if entry is None:
-            return "–"
-        interval = entry.interval
-        if interval is None:
-            return entry.printed
-        return f"{entry.printed} [{entry.text(interval.low)}, {entry.text(interval.high)}]"
-
-    rows: list[tuple[str, ...]] = [(writer.t("overview.layer"), *domains)]
-    rows += [(str(n), *(cell(n, d) for d in domains)) for n in layers]
     return NoteFigure(
         anchor,
-        writer.t(f"metric.{asked.measure}"),
-        f"{writer.t('chart.prompt_balanced')}; {writer.t('evidence.published_detail')}",
+        writer.t(f"metric.{measure}"),
+        found.note,
         writer.badge(model, "published"),
         _home(writer, path, URLS.published(writer.lang, model.slug)),
-        matrix=tuple(rows),
+        dots=found,
     )
 
 
 def _routes(writer: Writer, model: Model, asked: Figure, path: str, anchor: str) -> NoteFigure:
     found: RouteTable | None = None
+    source = model.trace or model.routes
     target = URLS.model(writer.lang, model.slug)
     if model.trace is not None:
         layer = next((x for x in model.trace.trace.moe_layers if x.layer == asked.layer), None)
@@ -227,15 +219,23 @@ def _routes(writer: Writer, model: Model, asked: Figure, path: str, anchor: str)
         if place is not None:
             found = route_tables(writer, model.routes, place)[0]
             target = URLS.routes_of(writer.lang, model.slug, layers[place].layer, place)
-    if found is None:
+    if found is None or source is None:
         raise _absent(asked)
+    evidence = source.file.dataset.evidence
+    note, home = found.note, _home(writer, path, target)
+    if len(found.rows) > ROUTE_ROWS:
+        shown, rows = COUNT.text(ROUTE_ROWS), COUNT.text(len(found.rows))
+        gap = writer.t("site.gap")
+        note += gap + writer.t("notes.first_rows", shown=shown, rows=rows)
+        rest = writer.t("notes.all_rows", rows=rows)
+        home = Link(URLS.link(path, target, found.anchor), rest)
     return NoteFigure(
         anchor,
         writer.t("routes.headline", layer=found.layer, k=found.k),
         writer.t("routes.sum_note", k=found.k),
-        writer.badge(model),
-        _home(writer, path, target),
-        routes=found,
+        writer.badge(model, evidence),
+        home,
+        routes=replace(found, anchor=f"{anchor}-routes", rows=found.rows[:ROUTE_ROWS], note=note),
     )
 
 
@@ -251,9 +251,11 @@ def _mla(writer: Writer, model: Model, asked: Figure, path: str, anchor: str) ->
     )
     if model.trace is not None:
         architecture, cache = model.trace.trace.architecture, model.trace.trace.cache_ledger
+        evidence = model.trace.trace.evidence
         target = URLS.mla(writer.lang, model.slug)
     elif official is not None:
         architecture, cache = official.architecture, official.mla.layer
+        evidence = official.evidence
         target = URLS.model(writer.lang, model.slug)
     else:
         raise _absent(asked)
@@ -261,7 +263,7 @@ def _mla(writer: Writer, model: Model, asked: Figure, path: str, anchor: str) ->
         anchor,
         t("mla.headline", ratio=RATIO.text(cache.ratio)),
         t("mla.lead"),
-        writer.badge(model),
+        writer.badge(model, evidence),
         _home(writer, path, target),
         ledgers=ledgers(writer, architecture, cache),
     )

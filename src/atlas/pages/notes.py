@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from atlas import notes
 from atlas.bindings import Resolver, sources
+from atlas.contract import Evidence
 from atlas.errors import SiteError
 from atlas.numbers import COUNT
 from atlas.pages.frame import Frame, Link, Page, Writer
@@ -29,13 +30,15 @@ class Part:
 
 @dataclass(frozen=True)
 class NoteContext:
-    """Context of note.html.j2. `toc` entries are (level, link)."""
+    """Context of note.html.j2. `toc` entries are (level, link); `kinds` are classes of evidence
+    with the text that says how many of the bound numbers are of them."""
 
     frame: Frame
     headline: str
     toc: tuple[tuple[int, Link], ...]
     parts: tuple[Part, ...]
     bound: str
+    kinds: tuple[tuple[Evidence, str], ...]
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,13 @@ def note_pages(writer: Writer, texts: Texts) -> Iterator[Page]:
     labels = {e: writer.t(f"evidence.{e}") for e in EVIDENCE_ORDER}
     held = sources(writer.shelf)
     made = {}
-    for name in sorted(texts):
+    for name in sorted(texts, key=notes.place):
         places = Places(writer, URLS.note(writer.lang, name))
         made[name] = notes.render(texts[name], name, Resolver(held, places, labels), writer.lang)
     notes.check_links(made)
     for name, note in made.items():
         path = URLS.note(writer.lang, name)
-        yield Page(path, "note.html.j2", writer.lang, _note(writer, note, path))
+        yield Page(path, "note.html.j2", writer.lang, _note(writer, note, path, labels))
     path = URLS.notes(writer.lang)
     context = NotesContext(
         frame=writer.frame(path, writer.t("nav.notes"), writer.t("notes.lead")),
@@ -122,7 +125,9 @@ def note_pages(writer: Writer, texts: Texts) -> Iterator[Page]:
     yield Page(path, "notes.html.j2", writer.lang, context)
 
 
-def _note(writer: Writer, note: notes.Note, path: str) -> NoteContext:
+def _note(
+    writer: Writer, note: notes.Note, path: str, labels: Mapping[Evidence, str]
+) -> NoteContext:
     files = {reference.file for reference in note.references}
     figures = iter(range(1, len(note.figures) + 1))
     return NoteContext(
@@ -142,4 +147,8 @@ def _note(writer: Writer, note: notes.Note, path: str) -> NoteContext:
             for part in note.parts
         ),
         bound=writer.t("notes.bound", count=COUNT.text(len(note.references))),
+        kinds=tuple(
+            (evidence, writer.t("notes.kind", count=COUNT.text(count), kind=labels[evidence]))
+            for evidence, count in note.evidence
+        ),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from atlas.contract.published import Published, PublishedFigure
 from atlas.numbers import COUNT, expert_name
 from atlas.pages.frame import Frame, Page, Writer
+from atlas.pages.verified import Verified, outcomes, verified
 from atlas.shelf import HeldPublished, Model
 from atlas.urls import URLS
 from atlas.visible import label
@@ -24,6 +25,7 @@ class PrintedRow:
     interval: str
     section: str
     note: str
+    outcomes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class PublishedContext:
     frame: Frame
     headline: str
     lead: str
+    verified: tuple[Verified, ...]
     documents: tuple[DocumentView, ...]
 
 
@@ -65,6 +68,7 @@ def published_pages(writer: Writer, model: Model, held: HeldPublished) -> Iterat
         ),
         headline=headline,
         lead=t("published.lead"),
+        verified=verified(writer, model, path),
         documents=tuple(
             DocumentView(
                 anchor=f"document-{d.document}",
@@ -73,7 +77,7 @@ def published_pages(writer: Writer, model: Model, held: HeldPublished) -> Iterat
                 date=d.date,
                 sha256=d.sha256,
                 note=writer.pick(d.note) if d.note is not None else "",
-                rows=tuple(_rows(writer, published, d.document)),
+                rows=tuple(_rows(writer, model, published, d.document)),
             )
             for d in published.documents
         ),
@@ -81,7 +85,10 @@ def published_pages(writer: Writer, model: Model, held: HeldPublished) -> Iterat
     yield Page(path, "published.html.j2", writer.lang, context)
 
 
-def _rows(writer: Writer, published: Published, document: str) -> Iterator[PrintedRow]:
+def _rows(
+    writer: Writer, model: Model, published: Published, document: str
+) -> Iterator[PrintedRow]:
+    compared = outcomes(writer, model)
     titles = {q.quantity: writer.pick(q.title) for q in published.quantities}
     for figure in published.figures:
         if figure.document == document:
@@ -98,6 +105,7 @@ def _rows(writer: Writer, published: Published, document: str) -> Iterator[Print
                 ),
                 section=figure.section,
                 note=writer.pick(figure.note) if figure.note is not None else "",
+                outcomes=compared.get(figure.id, ()),
             )
 
 

@@ -12,6 +12,7 @@ from atlas.pages.frame import Frame, Link, Page, Writer
 from atlas.pages.mla import mla_ledgers
 from atlas.pages.provenance import Provenance, provenance
 from atlas.pages.tracelayer import trace_layer
+from atlas.pages.verified import Verified, verified
 from atlas.shelf import HeldTrace, Model
 from atlas.urls import URLS
 
@@ -85,6 +86,7 @@ class TraceContext:
     sections: tuple[Link, ...]
     experts: int
     rows: tuple[LoadRow, ...]
+    verified: tuple[Verified, ...]
     comparison: ComparisonView | None
     prompts: tuple[PromptRow, ...]
     hashes: tuple[HashRow, ...]
@@ -139,7 +141,8 @@ def _trace(writer: Writer, model: Model, held: HeldTrace, path: str) -> TraceCon
         ),
         sections=(Link(URLS.link(path, URLS.mla(writer.lang, model.slug)), t("nav.mla")),),
         experts=trace.architecture.n_routed_experts,
-        rows=tuple(_load_rows(writer, model, held, path)),
+        rows=tuple(load_rows(writer, model, held, path)),
+        verified=verified(writer, model, path, held),
         comparison=comparison,
         prompts=tuple(
             PromptRow(writer.pick(p.label), p.prompt_id, p.text, len(p.token_ids_T), p.text_sha256)
@@ -160,7 +163,8 @@ def _trace(writer: Writer, model: Model, held: HeldTrace, path: str) -> TraceCon
     )
 
 
-def _load_rows(writer: Writer, model: Model, held: HeldTrace, path: str) -> Iterator[LoadRow]:
+def load_rows(writer: Writer, model: Model, held: HeldTrace, path: str) -> Iterator[LoadRow]:
+    """A row per MoE layer; links as written on the page at `path`."""
     charts = {x.layer: trace_chart(x) for x in held.trace.moe_layers}
     top = max(chart.highest for chart in charts.values())
     for layer in held.trace.moe_layers:

@@ -485,10 +485,17 @@ def comparison(first: bytes) -> Comparison:
     return Comparison.model_validate_json(canonical_json(content))
 
 
-def routes(*, experts: int = 8, k: int = 2, layers: tuple[int, ...] = (1, 2)) -> Routes:
+def routes(
+    *,
+    experts: int = 8,
+    k: int = 2,
+    layers: tuple[int, ...] = (1, 2),
+    tokens: int = 4,
+    model: dict[str, str] = MODEL,
+) -> Routes:
     """Ordered routes of two prompts, weights of four decimals."""
     rng = np.random.default_rng(13)
-    prompts = [("alpha-0001", "alpha", 4), ("beta-0002", "beta", 3)]
+    prompts = [("alpha-0001", "alpha", tokens), ("beta-0002", "beta", 3)]
 
     def row() -> tuple[list[int], list[float]]:
         score_E = np.round(rng.dirichlet(np.ones(experts)), 4)
@@ -499,7 +506,7 @@ def routes(*, experts: int = 8, k: int = 2, layers: tuple[int, ...] = (1, 2)) ->
         "schema": "llm-atlas/routes@1",
         "contract": "1",
         "evidence": "imported",
-        "model": MODEL,
+        "model": model,
         "artifacts": [],
         "routing": {
             "moe_layers": list(layers),

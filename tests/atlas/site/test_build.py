@@ -69,6 +69,26 @@ def test_check_agrees_with_a_fresh_build_and_names_a_change(data: Path, tmp_path
     ]
 
 
+def test_without_vl_convert_the_build_says_so_and_all_other_files_are_the_same(
+    data: Path, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "vl_convert.py").write_text("raise ImportError", encoding="utf-8")
+    site, static = tmp_path / "site", tmp_path / "static"
+    assert run("build", "--data-dir", str(data), "--output", str(site)).returncode == 0
+    options = ("--data-dir", str(data), "--output", str(static))
+    without = run("build", *options, PYTHONPATH=str(blocked))
+    assert without.returncode == 0, without.stderr
+    assert (
+        without.stdout.splitlines()[0] == "vl-convert is not installed: explore pages stay static"
+    )
+    files = {n: b for n, b in contents(site).items() if not n.startswith("assets/vendor/")}
+    assert contents(static) == files
+    # with vl-convert at hand again, the committed site without the bundle still passes
+    assert run("check", *options).returncode == 0
+
+
 def test_bad_input_is_one_line_exit_code_two_and_nothing_written(
     data: Path, tmp_path: Path
 ) -> None:
@@ -145,5 +165,6 @@ def test_serve_without_a_site_says_so(tmp_path: Path) -> None:
 def test_the_committed_site_is_what_the_build_gives() -> None:
     if not list((ROOT / "src/data").glob("*.json")):
         pytest.skip("src/data holds no dataset yet; one there un-skips this")
-    result = run("check")
+    # notes and every dataset included, under another hash seed, zone and locale than it was made
+    result = run("check", PYTHONHASHSEED="271828", TZ="Pacific/Chatham", LC_ALL="C", PYTHONUTF8="0")
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr

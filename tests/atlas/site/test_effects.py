@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from atlas.effects import Disk, Memory
 from atlas.errors import SiteError
+from tests.atlas.site.conftest import ROOT
 
 SITE = {"manifest.json": b"{}", "en/index.html": b"new"}
 
@@ -47,6 +51,34 @@ def test_a_crash_in_the_middle_leaves_the_old_site(
     monkeypatch.undo()
     assert (tmp_path / "site/en/index.html").read_bytes() == b"old"
     assert listed(tmp_path) == ["site"]
+
+
+@pytest.mark.parametrize(("step", "call"), [("write_bytes", 2), ("chmod", 1), ("rename", 1)])
+def test_a_build_that_is_killed_leaves_the_old_site_and_the_next_one_replaces_it(
+    tmp_path: Path, step: str, call: int
+) -> None:
+    old = SITE | {"en/index.html": b"old"}
+    Disk().replace(tmp_path / "site", old)
+    program = (
+        "import os, signal\n"
+        "from pathlib import Path\n"
+        "from atlas.effects import Disk\n"
+        f"original, calls = Path.{step}, []\n"
+        "def dies(self, *arguments):\n"
+        "    calls.append(self)\n"
+        f"    if len(calls) == {call}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return original(self, *arguments)\n"
+        f"Path.{step} = dies\n"
+        f"Disk().replace(Path({str(tmp_path / 'site')!r}), {SITE!r})\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    killed = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=False, capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert {n: Disk().read(tmp_path / "site", n) for n in Disk().names(tmp_path / "site")} == old
+    Disk().replace(tmp_path / "site", SITE)
+    assert Disk().read(tmp_path / "site", "en/index.html") == b"new"
 
 
 def test_a_folder_that_is_no_site_is_never_replaced(tmp_path: Path) -> None:

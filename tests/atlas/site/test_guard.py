@@ -270,6 +270,60 @@ def test_there_are_forty_refusals_and_twenty_passes_of_specs() -> None:
     assert len(ALLOWED_SPECS) >= 20
 
 
+SCRIPTED = {
+    "a script inside the page": '<script src="../../../assets/explore.js" defer>run()</script>',
+    "a script without a source": "<script defer></script>",
+    "another script": '<script src="../../../assets/other.js" defer></script>',
+    "a script from elsewhere": '<script src="https://example.org/assets/explore.js" defer></script>',
+    "a script as a module": '<script type="module" src="../../../assets/explore.js" defer></script>',
+}
+
+
+@pytest.mark.parametrize("case", sorted(SCRIPTED))
+def test_an_explore_page_names_its_two_scripts_and_nothing_else(case: str) -> None:
+    assert markup_problems("en/models/x/explore.html", SCRIPTED[case])
+
+
+def test_the_two_scripts_are_for_explore_pages_only() -> None:
+    known = "".join(
+        f'<script src="../../../assets/{n}.js" defer></script>' for n in ("vendor/vega", "explore")
+    )
+    assert markup_problems("en/models/x/explore.html", known) == []
+    assert len(markup_problems("en/models/x/index.html", known)) == 2
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        b'atlasLayer({"mark":"bar"});alert(1);\n',
+        b'alert(1);atlasLayer({"mark":"bar"});\n',
+        b"atlasLayer(alert(1));\n",
+        b'atlasLayer(["mark"]);\n',
+        b"",
+    ],
+)
+def test_a_script_that_does_more_than_hand_over_a_spec_is_refused(script: bytes) -> None:
+    (problem,) = inspect({"en/x/layer-01.vl.js": script})
+    assert problem.text == "expected a script that holds one spec and nothing else"
+
+
+@pytest.mark.parametrize("case", ["an area", "colour by names across layers"])
+def test_a_spec_inside_a_script_is_looked_at(case: str) -> None:
+    script = f"atlasLayer({json.dumps(REFUSED_SPECS[case])});\n"
+    assert [p.file for p in inspect({"en/x/layer-01.vl.js": script.encode()})]
+    assert (
+        inspect({"en/x/layer-01.vl.js": f"atlasLayer({json.dumps(bars(ONE))});\n".encode()}) == []
+    )
+
+
+def test_a_script_that_nobody_knows_is_refused() -> None:
+    assert inspect({"assets/explore.js": b"", "assets/vendor/vega.js": b""}) == []
+    assert [p.file for p in inspect({"en/x.js": b"", "assets/x.mjs": b""})] == [
+        "assets/x.mjs",
+        "en/x.js",
+    ]
+
+
 def test_the_guard_runs_alone_and_names_every_problem(tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text("<p>E29 leads</p>", encoding="utf-8")
     command = [sys.executable, "-m", "atlas.guard", str(tmp_path)]

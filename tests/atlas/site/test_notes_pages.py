@@ -9,7 +9,11 @@ import pytest
 
 from atlas.effects import Memory
 from atlas.errors import SiteError
+from atlas.pages.frame import Writer
+from atlas.pages.notes import note_pages
+from atlas.shelf import shelve
 from atlas.site import build
+from atlas.strings import parse_strings
 from tests.atlas.site import samples
 from tests.atlas.site.conftest import DATA, OPTIONS, ROOT, TEMPLATES, template_files
 from tests.atlas.site.parsed import Node, tree
@@ -34,6 +38,7 @@ FIGURES = """
 def built(english: str, chinese: str | None = None) -> dict[str, bytes]:
     counts = samples.random_counts((1, 2), ("alpha", "beta", "gamma"), 8, 2)
     data = {"c.json": samples.canonical_json(samples.corpus(counts, 2, model=ESFT))}
+    data["r.json"] = samples.canonical_json(samples.routes(tokens=12, model=ESFT))
     data |= {p.name: p.read_bytes() for p in (ROOT / "src/data").glob("deepseek-v2-lite-*.json")}
     texts = {"en/a.md": english.encode()}
     if chinese is not None:
@@ -64,6 +69,56 @@ def test_every_kind_of_figure_is_drawn_with_its_evidence_and_its_home() -> None:
     assert homes[0].endswith("models/esft-vanilla-lite/load/beta/layer-02.html")
     assert len(figures[0].all("g", data_marks="expert")) == 2
     assert figures[5].text.count("bytes per token and layer") == 2
+
+
+def test_routes_in_a_note_are_the_first_ten_and_a_link_leads_to_the_rest() -> None:
+    files = built(
+        *2 * ["# Title\n\n**Conclusion.**\n\n::figure kind=routes dataset=esft layer=1\n"]
+    )
+    figure = tree(files["en/notes/a.html"].decode()).one("figure", class_="chart")
+    rows = figure.one("tbody").all("tr")
+    assert [row.one("th").text for row in rows] == [str(n) for n in range(10)]
+    assert "Of these 12, the first 10 stand here." in figure.one("section").text
+    link = figure.one("p", class_="files").one("a")
+    assert link.text == "All 12 positions, on this figure's own page"
+    target, anchor = "en/models/esft-vanilla-lite/routes/index.html", "prompt-1"
+    assert link.attributes["href"] == f"../{target.removeprefix('en/')}#{anchor}"
+    assert len(tree(files[target].decode()).one("section", id=anchor).one("tbody").all("tr")) == 12
+
+
+def test_a_printed_measure_names_domains_by_their_titles() -> None:
+    text = "# {}\n\n**{}**\n\n::figure kind=metrics dataset=v2lite measure=cv\n"
+    files = built(text.format("Title", "Conclusion."), text.format("标题", "结论。"))
+    heads = [
+        [cell.text for cell in tree(files[f"{lang}/notes/a.html"].decode()).one("thead").all("th")]
+        for lang in ("en", "zh")
+    ]
+    assert sorted(heads[0][1:]) == [
+        "Chinese news", "English encyclopedia", "Grade-school mathematics", "Python code",
+    ]  # fmt: skip
+    assert sorted(heads[1][1:]) == ["Python 代码", "中文新闻", "小学数学", "英文百科"]
+
+
+def test_notes_stand_in_the_order_of_a_reader() -> None:
+    texts = {
+        n: f"# {n}\n\n**Conclusion.**\n" for n in ("corpus", "limits", "trace", "zebra", "esft")
+    }
+    writer = Writer("en", parse_strings(template_files()["strings.toml"]), shelve(samples.folder()))
+    (listed,) = [
+        p.context.notes for p in note_pages(writer, texts) if p.template == "notes.html.j2"
+    ]
+    assert [link.text for link, _ in listed] == ["esft", "trace", "corpus", "limits", "zebra"]
+
+
+def test_the_end_of_a_note_counts_its_bound_numbers_by_kind_of_evidence() -> None:
+    root = page(
+        "# Title\n\n**{{ v2lite.trace.prompts }} prompts, {{ v2lite.published.trace.date }}, "
+        "{{ v2lite.official.parameters.total }}.**\n"
+    )
+    kinds = root.one("ul", class_="kinds").all("span")
+    assert [(k.attributes["data-evidence"], k.text) for k in kinds] == [
+        ("official", "1 OFFICIAL"), ("published", "2 PUBLISHED"),
+    ]  # fmt: skip
 
 
 def test_a_figure_that_no_data_holds_is_refused() -> None:

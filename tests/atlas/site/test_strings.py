@@ -28,7 +28,7 @@ def test_chinese_texts_are_chinese_and_english_ones_are_not() -> None:
     chinese = {k for k, e in STRINGS.table.items() if not han.search(e["zh"])}
     assert english == []
     assert chinese <= same | {
-        "site.gap", "routes.piece", "trace_layer.prompt", "trace.kind_moe",
+        "site.gap", "datacard.colon", "routes.piece", "trace_layer.prompt", "trace.kind_moe",
         "provenance.stop_unknown", "chart.svg_source", "data.schemas",
     }  # fmt: skip
 

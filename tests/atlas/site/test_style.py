@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import pytest
 
+from atlas.contract.base import Evidence
 from tests.atlas.site.conftest import template_files
 
 CSS = template_files()["style.css"].decode()
@@ -88,3 +90,14 @@ def test_every_class_that_a_drawing_uses_has_a_rule() -> None:
         assert re.search(rf"\.{name}\b", CSS), name
     for step in range(12):
         assert f".s{step}{{" in CSS
+
+
+def test_classes_of_evidence_differ_by_the_form_of_the_underline() -> None:
+    forms = {
+        evidence: re.findall(
+            rf"\.num\[data-evidence={evidence}\]\{{text-decoration-style:(\w+)", CSS
+        )
+        for evidence in get_args(Evidence)
+    }
+    assert all(len(found) == 1 for found in forms.values())
+    assert len({found[0] for found in forms.values()}) == len(forms)
