@@ -18,7 +18,7 @@ TAGS = frozenset(
     }
 )
 ATTRIBUTES = {
-    "math": {"display", "tabindex"},
+    "math": {"display"},
     "mi": {"mathvariant"},
     "mo": {"fence", "form", "maxsize", "minsize", "movablelimits", "separator", "stretchy"},
     "mspace": {"width"},
@@ -53,6 +53,4 @@ def mathml(latex: str, *, block: bool) -> str:
     unknown = _LEFTOVER.search(made)
     if unknown is not None:
         raise FormulaError(f"expected a known TeX command, found {unknown[0]!r}")
-    made = str(made).replace(_NAMESPACE, "")
-    # a wide formula scrolls on a phone, and what scrolls must be within reach of the keyboard
-    return made.replace("<math ", '<math tabindex="0" ', 1) if block else made
+    return str(made).replace(_NAMESPACE, "")
