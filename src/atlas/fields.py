@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -262,13 +263,20 @@ def _entry(values: Any, step: Step) -> Any:
         raise FieldError(f"expected a list with one key, found {step}")
     key = step.arguments[0]
     for value in values:
-        names = [str(getattr(value, name)) for name in _NAMES if hasattr(value, name)]
-        if key in names:
+        if any(str(getattr(value, name)) == key for name in _keys_of(type(value))):
             return value
-    named = any(hasattr(value, name) for value in values for name in _NAMES[:3])
+    named = any(name in _NAMES[:3] for value in values for name in _keys_of(type(value)))
     if key.isdecimal() and int(key) < len(values) and not named:
         return values[int(key)]
     raise FieldError(f"{step}: expected one of {len(values)} entries, found no {key!r}")
+
+
+@cache
+def _keys_of(kind: type) -> tuple[str, ...]:
+    """Fields by which an entry of this class is found in a list. Asked of the class: to ask every
+    entry took half of a note's bindings."""
+    held = kind.model_fields if issubclass(kind, BaseModel) else {}
+    return tuple(name for name in _NAMES if name in held or hasattr(kind, name))
 
 
 def _kind_of(node: Any) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from html import escape
 
 from latex2mathml.converter import convert
 
 _NAMESPACE = ' xmlns="http://www.w3.org/1998/Math/MathML"'
+_CODE_POINT = re.compile(r"&#x([0-9A-Fa-f]+);")
+_EMPTY = re.compile(r"<(\w+)((?: [^<>]*?)?) ?/>")
 _ESCAPED_BRACE = re.compile(r"\\[\\{}]")
 _LEFTOVER = re.compile(r"\\(?:[A-Za-z]+|.)")
 
@@ -53,4 +56,10 @@ def mathml(latex: str, *, block: bool) -> str:
     unknown = _LEFTOVER.search(made)
     if unknown is not None:
         raise FormulaError(f"expected a known TeX command, found {unknown[0]!r}")
-    return str(made).replace(_NAMESPACE, "")
+    return _spelled(str(made).replace(_NAMESPACE, ""))
+
+
+def _spelled(made: str) -> str:
+    """The same markup as a page writes it: characters as themselves, elements closed by a tag."""
+    made = _CODE_POINT.sub(lambda m: escape(chr(int(m[1], 16)), quote=False), made)
+    return _EMPTY.sub(r"<\1\2></\1>", made)

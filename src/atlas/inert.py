@@ -35,6 +35,10 @@ ATTRIBUTES: dict[str, set[str]] = {
     "th": {"class", "scope"},
 }
 
+_CLEANER = nh3.Cleaner(
+    tags=set(TAGS), attributes=ATTRIBUTES, url_schemes=set(), link_rel=None
+)
+
 _Event = tuple[str, str, tuple[tuple[str, str | None], ...]]
 
 
@@ -52,7 +56,7 @@ def cleaned(html: str) -> str:
 
     Raises LostError where nh3 would take something away.
     """
-    kept = nh3.clean(html, tags=set(TAGS), attributes=ATTRIBUTES, url_schemes=set(), link_rel=None)
+    kept = _CLEANER.clean(html)
     before, after = (events(html), events(kept)) if kept != html else ([], [])
     if before != after:
         pairs = zip(before, after, strict=False)

@@ -56,6 +56,10 @@ _LEAD = re.compile(r"<p>(.*?)</p>", re.S)
 ORDER = ("esft", "trace", "corpus", "reading", "limits")
 """Notes in the order of a reader: the real record first, limits last."""
 
+_SPELLINGS = {"&#160;": " ", "&#8617;": "↩", "<hr />": "<hr>", "<br />": "<br>"}
+"""What Python-Markdown writes and how it stands on a page; a space that may not break would be
+shown by its code point."""
+
 _BACK: Mapping[Lang, str] = {"en": "Back to the text", "zh": "回到正文"}
 
 
@@ -142,6 +146,7 @@ class _Rendering:
         self.name, self.resolve, self.lang = name, resolve, lang
         lines = text.replace("\r\n", "\n").replace("\r", "\n")
         self.text = shown(lines)
+        self.lines = self.text.split("\n")
         self.masked = masked(self.text)
         self.places: list[str | Figure] = []
         self.references: list[Bound] = []
@@ -206,17 +211,17 @@ class _Rendering:
 
     def _without_references(self) -> str:
         """The text with every mark outside code replaced by its character."""
-        pieces, last = [], 0
+        pieces, last, line = [], 0, 1
         points: set[tuple[int, str]] = set()
         for match in MARK.finditer(self.masked):
-            line = line_of(self.text, match.start())
+            line += self.text.count("\n", last, match.start())
             pieces.append(self.text[last : match.start()])
             pieces.append(self._mark(match["inner"], line, points))
             last = match.end()
         return "".join([*pieces, self.text[last:]])
 
     def _mark(self, inner: str, line: int, points: set[tuple[int, str]]) -> str:
-        if self.text.split("\n")[line - 1].startswith("#"):
+        if self.lines[line - 1].startswith("#"):
             raise self.refuse(line, "expected a heading without a bound number, found one")
         try:
             parsed = parse(inner)
@@ -236,7 +241,7 @@ class _Rendering:
 
     def _block(self, line: int) -> int:
         """First line of the paragraph or item around `line`; a row of a table is its own."""
-        lines = self.text.split("\n")
+        lines = self.lines
         while not lines[line - 1].startswith("|") and line > 1 and lines[line - 2].strip():
             line -= 1
         return line
@@ -295,8 +300,9 @@ class _Rendering:
                 "pymdownx.arithmatex": {"generic": True},
             },
         )
-        # a space that may not break would be shown by its code point
-        html = converter.convert(source).replace("&#160;", " ")
+        html = converter.convert(source)
+        for written, said in _SPELLINGS.items():
+            html = html.replace(written, said)
         tokens = list(_flat(getattr(converter, "toc_tokens", [])))
         toc = tuple(h for h in tokens if h.level > 1)
         if len(toc) != len(tokens) - 1 or not tokens or tokens[0].level != 1:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from atlas.guard.claims import claim_problems, expert_problems
+from atlas.guard.claims import said_problems
 from atlas.guard.problem import Problem
 
 DRAWS = frozenset(
@@ -86,6 +86,14 @@ FORBIDDEN = frozenset(
         "template",
     }
 )
+QUOTED = frozenset(
+    {
+        "code",
+        "style",
+        "pre",
+    }
+)
+"""Elements whose text is quoted data."""
 LINKS = frozenset(
     {
         "src",
@@ -109,25 +117,22 @@ SPOKEN = frozenset(
 )
 
 _TOKEN = re.compile(
-    r"<!doctype html>|</(?P<end>[a-zA-Z][\w:-]*)\s*>"
-    r'|<(?P<tag>[a-zA-Z][\w:-]*)(?P<attrs>(?:\s+[\w:.-]+(?:="[^"<>]*")?)*)\s*(?P<closed>/?)>|(?P<odd><)',
+    r"<(?:(?P<tag>[a-zA-Z][\w:-]*)(?P<attributes>(?:\s+[\w:.-]+(?:=\"[^\"<>]*\")?)*)\s*"
+    r"(?P<closed>/?)>|/(?P<end>[a-zA-Z][\w:-]*)\s*>|(?P<doctype>!doctype html>)|)",
     re.IGNORECASE,
 )
+"""A tag, or a `<` that belongs to none."""
 _ATTRIBUTE = re.compile(r'([\w:.-]+)(?:="([^"]*)")?')
+_NOTABLE = re.compile(
+    r"\s(?:on|data-(?:layer|marks|quoted|cannot-say)|style|content|"
+    + "|".join(sorted({*LINKS, *SPOKEN}))
+    + ")",
+    re.IGNORECASE,
+)
+"""Attributes that the guard looks at begin so; most marks of a drawing have none."""
 _CONTROLS = re.compile(r"[\x00-\x20]")
 """What browsers leave out of a URL before they read its scheme."""
 _EXTERNAL = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|[/\\]{2})", re.IGNORECASE)
-
-
-@dataclass
-class _Open:
-    """An open element and what it says about its content."""
-
-    tag: str
-    layer: str | None = None
-    quoted: bool = False
-    cannot: bool = False
-    svg: _Drawing | None = None
 
 
 @dataclass
@@ -138,13 +143,23 @@ class _Drawing:
     loose: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the elements around a place say about it; elements that say nothing share one."""
+
+    layer: str | None = None
+    quoted: bool = False
+    cannot: bool = False
+    svg: _Drawing | None = None
+
+
 class _Reader:
-    """Reads one file and collects problems."""
+    """Reads one file and collects problems. `stack` holds the open tags with their scopes."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
         self.problems: list[Problem] = []
-        self.stack: list[_Open] = [_Open("")]
+        self.stack: list[tuple[str, _Scope]] = [("", _Scope())]
         self.drawings: list[_Drawing] = []
         self.sentence: list[str] = []
         self.at = 0
@@ -154,21 +169,23 @@ class _Reader:
         self.problems.append(Problem(self.file, f"line {line}", text))
 
     def read(self) -> list[Problem]:
-        start = 0
-        for match in _TOKEN.finditer(self.text):
-            if match.start() > start:
-                self._data(self.text[start : match.start()])
-            self.at, start = match.start(), match.end()
-            if match["tag"]:
-                self._start(match["tag"].lower(), match["attrs"], bool(match["closed"]))
-            elif match["end"]:
-                self._end(match["end"].lower())
-            elif match["odd"]:
-                self.problem(f"markup that cannot be read: {self.text[start - 1 : start + 30]!r}")
-        self._data(self.text[start:])
+        start, text = 0, self.text
+        for match in _TOKEN.finditer(text):
+            at = match.start()
+            if at > start:
+                self._data(text[start:at])
+            self.at, start = at, match.end()
+            tag, attributes, closed, end, doctype = match.groups()
+            if tag:
+                self._start(tag.lower(), attributes, bool(closed))
+            elif end:
+                self._end(end.lower())
+            elif not doctype:
+                self.problem(f"markup that cannot be read: {text[at : at + 31]!r}")
+        self._data(text[start:])
         self._flush()
         if len(self.stack) > 1:
-            self.problem(f"<{self.stack[-1].tag}> is never closed")
+            self.problem(f"<{self.stack[-1][0]}> is never closed")
         for drawing in self.drawings:
             if len(drawing.layers) > 1 and drawing.loose:
                 layers = ", ".join(sorted(drawing.layers))
@@ -180,33 +197,32 @@ class _Reader:
         return self.problems
 
     def _start(self, tag: str, attributes: str, closed: bool) -> None:
-        parent = self.stack[-1]
-        here = _Open(tag, parent.layer, parent.quoted, parent.cannot, parent.svg)
+        scope = self.stack[-1][1]
         if tag not in INLINE:
             self._flush()
-        if tag == "script" and self._is_known_script(attributes):
-            pass
-        elif tag in FORBIDDEN or (tag == "style" and not self.file.endswith(".svg")):
+        if tag in FORBIDDEN and not (tag == "script" and self._is_known_script(attributes)):
             self.problem(f"<{tag}> on a reading page")
-        if tag == "svg" and here.svg is None:
-            here.svg = _Drawing()
-            self.drawings.append(here.svg)
-        values = (
-            {n.lower(): html.unescape(v) for n, v in _ATTRIBUTE.findall(attributes)}
-            if attributes
-            else {}
-        )
-        if values:
-            self._attributes(tag, values, here, parent)
-        if here.svg is not None:
-            if here.layer is not None:
-                here.svg.layers.add(here.layer)
-            elif tag in DRAWS:
-                here.svg.loose = tag
-        if tag in ("code", "style", "pre"):
-            here.quoted = True
+        elif tag == "style" and not self.file.endswith(".svg"):
+            self.problem(f"<{tag}> on a reading page")
+        if tag == "svg" and scope.svg is None:
+            self.drawings.append(_Drawing())
+            scope = self._scoped(scope, svg=self.drawings[-1])
+        if attributes and _NOTABLE.search(attributes):
+            scope = self._attributes(tag, attributes, scope)
+        if scope.svg is not None and scope.layer is None and tag in DRAWS:
+            scope.svg.loose = tag
+        if tag in QUOTED:
+            scope = self._scoped(scope, quoted=True)
         if not closed and tag not in VOID:
-            self.stack.append(here)
+            self.stack.append((tag, scope))
+
+    @staticmethod
+    def _scoped(scope: _Scope, **changes: Any) -> _Scope:
+        """`scope` with changes; a drawing learns of the layer that it shows here."""
+        scope = replace(scope, **changes)
+        if scope.svg is not None and scope.layer is not None:
+            scope.svg.layers.add(scope.layer)
+        return scope
 
     def _is_known_script(self, attributes: str) -> bool:
         """Whether a script element of an explore page names one of the two scripts."""
@@ -218,53 +234,56 @@ class _Reader:
             and posixpath.normpath(source) in SCRIPTS
         )
 
-    def _attributes(self, tag: str, values: Mapping[str, str], here: _Open, parent: _Open) -> None:
-        if "data-layer" in values:
-            here.layer = values["data-layer"]
-            if not (here.layer.isascii() and here.layer.isdigit()):
-                self.problem(f"data-layer: expected one layer number, found {here.layer!r}")
-            if parent.layer not in (None, here.layer):
-                self.problem(f"data-layer {here.layer} inside data-layer {parent.layer}")
-        if "data-marks" in values and here.layer is None:
+    def _attributes(self, tag: str, attributes: str, scope: _Scope) -> _Scope:
+        """The scope inside an element that stands in `scope`."""
+        values = {n.lower(): html.unescape(v) for n, v in _ATTRIBUTE.findall(attributes)}
+        layer = values.get("data-layer", scope.layer)
+        if "data-layer" in values and layer is not None:
+            if not (layer.isascii() and layer.isdigit()):
+                self.problem(f"data-layer: expected one layer number, found {layer!r}")
+            if scope.layer not in (None, layer):
+                self.problem(f"data-layer {layer} inside data-layer {scope.layer}")
+        if "data-marks" in values and layer is None:
             self.problem(f"marks of {values['data-marks']}s outside a data-layer")
-        here.quoted = here.quoted or "data-quoted" in values
-        here.cannot = here.cannot or "data-cannot-say" in values
+        quoted = scope.quoted or "data-quoted" in values
+        cannot = scope.cannot or "data-cannot-say" in values
+        if (layer, quoted, cannot) != (scope.layer, scope.quoted, scope.cannot):
+            scope = self._scoped(scope, layer=layer, quoted=quoted, cannot=cannot)
         for name, value in values.items():
             if name.startswith("on") or name in ("style", "srcdoc"):
                 self.problem(f"attribute {name} on <{tag}>")
             elif name in LINKS and _EXTERNAL.match(_CONTROLS.sub("", value)):
                 self.problem(f"{name} leaves the site: {value[:80]!r}")
             elif name in SPOKEN or (name == "content" and values.get("name") == "description"):
-                self._say(value, here)
+                self._say(value, scope)
+        return scope
 
     def _end(self, tag: str) -> None:
         if tag not in INLINE:
             self._flush()
-        if self.stack[-1].tag != tag or len(self.stack) == 1:
-            self.problem(f"</{tag}> closes <{self.stack[-1].tag}>")
+        if self.stack[-1][0] != tag or len(self.stack) == 1:
+            self.problem(f"</{tag}> closes <{self.stack[-1][0]}>")
             return
         self.stack.pop()
 
     def _data(self, text: str) -> None:
-        if self.stack[-1].tag == "script" and not text.isspace():
+        tag, scope = self.stack[-1]
+        space = text.isspace()
+        if tag == "script" and not space:
             self.problem("a script inside a page")
-        if not text.isspace() and not self.stack[-1].quoted:
+        if not (space or scope.quoted):
             self.sentence.append(html.unescape(text) if "&" in text else text)
         elif self.sentence:
             self.sentence.append(" ")
 
     def _flush(self) -> None:
         if self.sentence:
-            self._say("".join(self.sentence), self.stack[-1])
+            self._say("".join(self.sentence), self.stack[-1][1])
             self.sentence.clear()
 
-    def _say(self, text: str, where: _Open) -> None:
-        if where.quoted:
-            return
-        for problem in expert_problems(text, where.cannot):
-            self.problem(problem)
-        if not where.cannot:
-            for problem in claim_problems(text):
+    def _say(self, text: str, scope: _Scope) -> None:
+        if not scope.quoted:
+            for problem in said_problems(text, scope.cannot):
                 self.problem(problem)
 
 
