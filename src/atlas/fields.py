@@ -263,9 +263,9 @@ def _entry(values: Any, step: Step) -> Any:
         raise FieldError(f"expected a list with one key, found {step}")
     key = step.arguments[0]
     for value in values:
-        if any(str(getattr(value, name)) == key for name in _keys_of(type(value))):
+        if any(str(getattr(value, name)) == key for name in _keys_of(value.__class__)):
             return value
-    named = any(name in _NAMES[:3] for value in values for name in _keys_of(type(value)))
+    named = any(name in _NAMES[:3] for value in values for name in _keys_of(value.__class__))
     if key.isdecimal() and int(key) < len(values) and not named:
         return values[int(key)]
     raise FieldError(f"{step}: expected one of {len(values)} entries, found no {key!r}")

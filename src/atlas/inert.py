@@ -35,9 +35,7 @@ ATTRIBUTES: dict[str, set[str]] = {
     "th": {"class", "scope"},
 }
 
-_CLEANER = nh3.Cleaner(
-    tags=set(TAGS), attributes=ATTRIBUTES, url_schemes=set(), link_rel=None
-)
+_CLEANER = nh3.Cleaner(tags=set(TAGS), attributes=ATTRIBUTES, url_schemes=set(), link_rel=None)
 
 _Event = tuple[str, str, tuple[tuple[str, str | None], ...]]
 

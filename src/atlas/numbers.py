@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from atlas.contract.base import Estimate, Interval
 
@@ -21,18 +22,24 @@ class Measure:
     prefix: str = ""
     suffix: str = ""
 
+    @cached_property
+    def _digits(self) -> str:
+        return f".{self.decimals}f"
+
+    @cached_property
+    def _grouped(self) -> str:
+        return f",.{self.decimals}f"
+
     def bare(self, value: float) -> str:
         """The digits alone, as CSV wants them: no thousands separator, no sign of the unit."""
-        text = f"{value * self.scale:.{self.decimals}f}"
-        return text.removeprefix("-") if float(text) == 0 else text
+        return _without_negative_zero(format(value * self.scale, self._digits))
 
     def text(self, value: float) -> str:
         """As a reader sees it: thousands separated, unit attached, true minus sign."""
-        digits = self.bare(value)
-        sign = "\u2212" if digits.startswith("-") else ""
-        whole, _, rest = digits.removeprefix("-").partition(".")
-        grouped = f"{int(whole):,}" + (f".{rest}" if rest else "")
-        return f"{sign}{self.prefix}{grouped}{self.suffix}"
+        digits = _without_negative_zero(format(value * self.scale, self._grouped))
+        if digits.startswith("-"):
+            return f"\u2212{self.prefix}{digits[1:]}{self.suffix}"
+        return f"{self.prefix}{digits}{self.suffix}"
 
     def signed(self, value: float) -> str:
         """Like `text`, with a plus sign for a positive value."""
@@ -50,6 +57,10 @@ class Measure:
     def estimate(self, estimate: Estimate) -> str:
         """Point and percentile interval: `38.9 [38.3, 39.5]`."""
         return f"{self.text(estimate.point)} {self.interval(estimate.percentile)}"
+
+
+def _without_negative_zero(digits: str) -> str:
+    return digits[1:] if digits[0] == "-" and not digits.strip("-0.") else digits
 
 
 COUNT = Measure(0)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateError, TemplateNotFound
+from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup, escape
 
 from atlas.errors import SiteError
@@ -39,6 +40,24 @@ class _Templates(BaseLoader):
         return sorted(self.sources)
 
 
+class _Compiled(BytecodeCache):
+    """Compiled templates, in memory; jinja2 looks at the hash of the source before it uses one."""
+
+    def __init__(self) -> None:
+        self.code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.code:
+            bucket.bytecode_from_string(self.code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.code[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
+"""One for both languages: a template is compiled once."""
+
+
 def environment(sources: Mapping[str, str], lang: Lang, strings: Strings) -> Environment:
     """The environment of one language."""
     env = Environment(
@@ -48,6 +67,7 @@ def environment(sources: Mapping[str, str], lang: Lang, strings: Strings) -> Env
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=_COMPILED,
     )
 
     def t(key: str, **parameters: object) -> str:

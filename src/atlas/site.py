@@ -9,8 +9,7 @@ from pathlib import Path
 
 from atlas import guard
 from atlas.canonical import canonical_json
-from atlas.charts.card import card
-from atlas.charts.corpus import WEIGHTINGS, chart_of
+from atlas.charts.card import layer_card
 from atlas.contract import SCHEMAS, ContractError, json_schema
 from atlas.croissant import croissant
 from atlas.downloads import corpus_files, trace_files
@@ -206,8 +205,8 @@ def site_pages(writer: Writer) -> Iterator[Page]:
             yield explore_page(writer, model, model.corpus)
             for domain in model.corpus.corpus.domains:
                 for layer in model.corpus.corpus.layers:
-                    charts = [chart_of(layer, domain.domain, w) for w in WEIGHTINGS]
-                    yield drawing_page(writer, model, model.corpus, domain, card(charts))
+                    made = layer_card(layer, domain.domain)
+                    yield drawing_page(writer, model, model.corpus, domain, made)
         if model.routes is not None:
             yield from routes_pages(writer, model, model.routes)
         if model.trace is not None:

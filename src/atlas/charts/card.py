@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from atlas.charts.corpus import WEIGHTINGS, chart_of, domain_of
 from atlas.charts.load import ORDERS, LayerLoadChart, Mark, PlotView, draw
-from atlas.contract.corpus import Weighting
+from atlas.contract.corpus import CorpusLayer, Weighting
 from atlas.numbers import COUNT, MULTIPLE, SHARE, WEIGHT, expert_name
 
 
@@ -49,10 +50,12 @@ class ChartCard:
     marks: tuple[tuple[Mark, int], ...]
 
 
+# a layer page, its drawing and an explore page show the same card, in two languages
+@lru_cache(maxsize=1024)
 def card(
-    charts: Sequence[LayerLoadChart],
-    counts_E: Sequence[int] | None = None,
-    gate_mass_E: Sequence[float] | None = None,
+    charts: tuple[LayerLoadChart, ...],
+    counts_E: tuple[int, ...] | None = None,
+    gate_mass_E: tuple[float, ...] | None = None,
 ) -> ChartCard:
     """Card of `charts`: one layer under different weightings. Raises ValueError otherwise."""
     first = charts[0]
@@ -84,6 +87,12 @@ def card(
         ),
         marks=tuple((m, marks.count(m)) for m in ("above", "holds", "below") if m in marks),
     )
+
+
+def layer_card(layer: CorpusLayer, domain: str) -> ChartCard:
+    """Card of one layer and domain of a corpus, prompt-balanced first."""
+    charts = tuple(chart_of(layer, domain, weighting) for weighting in WEIGHTINGS)
+    return card(charts, gate_mass_E=domain_of(layer, domain).gate_mass_E)
 
 
 def _cell(chart: LayerLoadChart, expert: int) -> Cell:

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
 from atlas.charts.load import LayerLoadChart
 from atlas.numbers import MULTIPLE, SHARE, expert_name
 
@@ -75,6 +73,9 @@ def _figures(chart: LayerLoadChart, expert: int, rank: int) -> list[float | int 
 
 def explore_spec(words: Words, experts: int) -> dict[str, Any]:
     """Spec without data, the same for every layer of a model; `with_layer` fills one in."""
+    # imported here: a build without a corpus does not need it, and it takes a while
+    import altair as alt
+
     picked = {
         name: alt.param(name=f"pick_{name}", value=value)
         for name, value in (

@@ -7,17 +7,26 @@ every spec again before it leaves.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-import altair as alt
-
 from atlas.charts.load import LayerLoadChart
+from atlas.contract.corpus import Weighting
 
 
 def load_spec(chart: LayerLoadChart, data_url: str, title: str, subtitle: str) -> dict[str, Any]:
     """Spec of `chart`; `data_url` is the CSV of `atlas.downloads`, as seen from the spec."""
-    prefix = chart.weighting
-    share, low, high = (f"{prefix}_{name}_percent" for name in ("share", "low", "high"))
+    title_of = {"text": title, "subtitle": subtitle}
+    return {**_spec(chart.weighting, chart.uniform), "data": {"url": data_url}, "title": title_of}
+
+
+@cache
+def _spec(weighting: Weighting, uniform_share: float) -> dict[str, Any]:
+    """The part of a spec that all layers of a model share."""
+    # imported here: a build without a corpus does not need it, and it takes a while
+    import altair as alt
+
+    share, low, high = (f"{weighting}_{name}_percent" for name in ("share", "low", "high"))
     expert = alt.X("expert:N", sort=alt.EncodingSortField(share, order="descending"))
     tooltip = [alt.Tooltip("expert:N"), *(alt.Tooltip(f"{f}:Q") for f in (share, low, high))]
     bars = (
@@ -32,11 +41,10 @@ def load_spec(chart: LayerLoadChart, data_url: str, title: str, subtitle: str) -
     whiskers = alt.Chart().mark_bar(size=1.5, color="black")
     whiskers = whiskers.encode(x=expert, y=alt.Y(f"{low}:Q"), y2=alt.Y2(f"{high}:Q"))
     uniform = (
-        alt.Chart(alt.InlineData(values=[{"uniform_percent": 100 * chart.uniform}]))
+        alt.Chart(alt.InlineData(values=[{"uniform_percent": 100 * uniform_share}]))
         .mark_rule(strokeDash=[5, 4], color="#a34a17")
         .encode(y="uniform_percent:Q")
     )
-    layered = alt.layer(bars, whiskers, uniform, data=alt.UrlData(data_url)).properties(
-        title=alt.TitleParams(title, subtitle=subtitle), width=900, height=320
-    )
+    layered = alt.layer(bars, whiskers, uniform, data=alt.UrlData(""))
+    layered = layered.properties(width=900, height=320)
     return dict(layered.to_dict(validate=False))

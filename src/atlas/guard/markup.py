@@ -200,9 +200,10 @@ class _Reader:
         scope = self.stack[-1][1]
         if tag not in INLINE:
             self._flush()
+        refused = tag == "style" and not self.file.endswith(".svg")
         if tag in FORBIDDEN and not (tag == "script" and self._is_known_script(attributes)):
-            self.problem(f"<{tag}> on a reading page")
-        elif tag == "style" and not self.file.endswith(".svg"):
+            refused = True
+        if refused:
             self.problem(f"<{tag}> on a reading page")
         if tag == "svg" and scope.svg is None:
             self.drawings.append(_Drawing())

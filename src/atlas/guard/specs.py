@@ -19,6 +19,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from atlas.guard.problem import Problem
@@ -67,6 +68,7 @@ def spec_problems(file: str, spec: Any, files: Mapping[str, bytes]) -> list[Prob
     return [Problem(file, place, text) for place, text in _Spec(file, spec, files).problems()]
 
 
+@lru_cache(maxsize=1 << 14)
 def _fold(name: object) -> str:
     return unicodedata.normalize("NFKC", str(name)).casefold()
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from atlas.charts.card import ChartCard, card
-from atlas.charts.corpus import WEIGHTINGS, chart_of, domain_of
+from atlas.charts.card import ChartCard, layer_card
+from atlas.charts.corpus import WEIGHTINGS, chart_of
 from atlas.charts.explore import Words, explore_spec, layer_rows, with_layer
 from atlas.charts.load import Mark
 from atlas.contract.corpus import CorpusLayer
@@ -62,8 +62,7 @@ def explore_page(writer: Writer, model: Model, held: HeldCorpus) -> Page:
     start = find(corpus).concentrated
     layer = next(x for x in corpus.layers if x.layer == start.layer)
     domain = next(d for d in corpus.domains if d.domain == start.domain)
-    charts = [chart_of(layer, domain.domain, w) for w in WEIGHTINGS]
-    made = card(charts, gate_mass_E=domain_of(layer, domain.domain).gate_mass_E)
+    made = layer_card(layer, domain.domain)
     headline = t(
         "explore.headline", layers=len(corpus.layers), experts=corpus.routing.n_routed_experts
     )
@@ -99,7 +98,7 @@ def explore_page(writer: Writer, model: Model, held: HeldCorpus) -> Page:
             for x in corpus.layers
         ),
         # the key of the chart explains all marks: another layer may have those that this has not
-        card=replace(made, marks=tuple((m, charts[0].marks_E.count(m)) for m in KEY)),
+        card=replace(made, marks=tuple((m, dict(made.marks).get(m, 0)) for m in KEY)),
         text=chart_text(writer, model, held, domain, layer.layer, path),
         page=_page_link(writer, model, held, domain.domain, layer.layer, path),
         cannot=(

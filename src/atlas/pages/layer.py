@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from atlas.charts.card import ChartCard, card
+from atlas.charts.card import ChartCard, layer_card
 from atlas.charts.corpus import WEIGHTINGS, chart_of, divergence_of, domain_of, load_of
 from atlas.contract.corpus import CorpusLayer, Domain, Load, Weighting
 from atlas.numbers import COUNT, EFFECTIVE, JSD, MEASURES, SHARE, coordinate, expert_name
@@ -111,10 +111,8 @@ def _context(
 ) -> LayerContext:
     t, corpus, number = writer.t, held.corpus, layer.layer
     name = writer.pick(domain.title)
-    own = domain_of(layer, domain.domain)
-    load = own.prompt_balanced
+    load = domain_of(layer, domain.domain).prompt_balanced
     experts = corpus.routing.n_routed_experts
-    charts = [chart_of(layer, domain.domain, w) for w in WEIGHTINGS]
     measure = EFFECTIVE.text(load.effective_experts.point)
     headline = t("layer.headline", layer=number, domain=name, effective=measure, experts=experts)
     crumbs = [
@@ -148,7 +146,7 @@ def _context(
             t("nav.explore"),
         ),
         tabs=_tabs(writer, model, held, domain.domain, number, path),
-        card=card(charts, gate_mass_E=own.gate_mass_E),
+        card=layer_card(layer, domain.domain),
         text=chart_text(writer, model, held, domain, number, path),
         metric_heads=tuple(
             (t(f"metric.{m}"), t(f"metric.{m}_note", **notes.get(m, {}))) for m in METRICS

@@ -91,7 +91,7 @@ def trace_layer(
             )
             for x in trace.moe_layers
         ),
-        card=card([trace_chart(layer)], moe.counts_E),
+        card=card((trace_chart(layer),), moe.counts_E),
         text=_chart_text(writer, model, held, number, path),
         prompt_loads=tuple(
             PromptLoadRow(

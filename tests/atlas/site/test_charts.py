@@ -54,7 +54,7 @@ def test_a_chart_cannot_hold_two_rows_of_shares_or_half_an_interval(changes: Any
 
 def test_two_layers_cannot_share_a_card() -> None:
     with pytest.raises(ValueError, match="expected charts of layer 4, domain law, found layer 5"):
-        card([chart(), chart(layer=5, weighting="token_weighted")])
+        card((chart(), chart(layer=5, weighting="token_weighted")))
 
 
 def test_two_layers_cannot_share_a_mirror() -> None:
