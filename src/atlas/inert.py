@@ -21,7 +21,7 @@ ATTRIBUTES: dict[str, set[str]] = {
     **formulas.ATTRIBUTES,
     "a": {"class", "href", "title", "data-source", "data-evidence"},
     "code": {"class"},
-    "div": {"class"},
+    "div": {"class", "tabindex", "role", "aria-label"},
     "h2": {"id"},
     "h3": {"id"},
     "h4": {"id"},

@@ -25,12 +25,10 @@ from html import escape, unescape
 from itertools import islice
 from urllib.parse import unquote
 
-import markdown
-from markdown.extensions.toc import slugify_unicode
-
 from atlas import formulas
 from atlas.bindings import INTERVALS, BindingError, Bound, Resolver
 from atlas.contract import Evidence
+from atlas.converter import Heading, converted
 from atlas.errors import SiteError
 from atlas.figures import Figure, figure_of
 from atlas.inert import LostError, cleaned
@@ -53,23 +51,14 @@ _ALIGN = re.compile(r'<(t[dh]) style="text-align: (left|right|center);">')
 _HEADING = re.compile(r"<h1 [^>]*>(?P<title>.*?)</h1>\n?", re.S)
 _LEAD = re.compile(r"<p>(.*?)</p>", re.S)
 
+_NAMES: Mapping[Lang, Mapping[str, str]] = {
+    "en": {"formula": "Formula", "table": "Table"},
+    "zh": {"formula": "公式", "table": "表"},
+}
+"""What a screen reader calls a place that scrolls."""
+
 ORDER = ("esft", "trace", "corpus", "reading", "limits")
 """Notes in the order of a reader: the real record first, limits last."""
-
-_SPELLINGS = {"&#160;": " ", "&#8617;": "↩", "<hr />": "<hr>", "<br />": "<br>"}
-"""What Python-Markdown writes and how it stands on a page; a space that may not break would be
-shown by its code point."""
-
-_BACK: Mapping[Lang, str] = {"en": "Back to the text", "zh": "回到正文"}
-
-
-@dataclass(frozen=True)
-class Heading:
-    """An entry of the table of contents; `level` is 2, 3 or 4."""
-
-    level: int
-    anchor: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -164,6 +153,8 @@ class _Rendering:
         html = _FORMULA.sub(self._formula, html)
         html = _ALIGN.sub(r'<\1 class="align-\2">', html).replace("<th", '<th scope="col"')
         html = html.replace('<th scope="col"ead', "<thead")
+        opened = _scrolling("scroll", _NAMES[self.lang]["table"])
+        html = html.replace("<table>", f"{opened}<table>").replace("</table>", "</table></div>")
         html = self._linked(html)
         parts = tuple(self._parts(html))
         whole = "".join(part for part in parts if isinstance(part, str))
@@ -284,31 +275,11 @@ class _Rendering:
         return figure
 
     def _markdown(self, source: str) -> tuple[str, tuple[Heading, ...]]:
-        converter = markdown.Markdown(
-            extensions=[
-                "tables",
-                "footnotes",
-                "toc",
-                "pymdownx.superfences",
-                "pymdownx.highlight",
-                "pymdownx.arithmatex",
-            ],
-            extension_configs={
-                "footnotes": {"BACKLINK_TITLE": _BACK[self.lang]},
-                "toc": {"slugify": slugify_unicode},
-                "pymdownx.highlight": {"use_pygments": False},
-                "pymdownx.arithmatex": {"generic": True},
-            },
-        )
-        html = converter.convert(source)
-        for written, said in _SPELLINGS.items():
-            html = html.replace(written, said)
-        tokens = list(_flat(getattr(converter, "toc_tokens", [])))
-        toc = tuple(h for h in tokens if h.level > 1)
-        if len(toc) != len(tokens) - 1 or not tokens or tokens[0].level != 1:
-            raise self.refuse(
-                1, f"expected one title (#) above all headings, found {len(tokens) - len(toc)}"
-            )
+        html, headings = converted(source, self.lang)
+        toc = tuple(h for h in headings if h.level > 1)
+        if len(toc) != len(headings) - 1 or headings[0].level != 1:
+            found = len(headings) - len(toc)
+            raise self.refuse(1, f"expected one title (#) above all headings, found {found}")
         return html, toc
 
     def _titled(self, html: str) -> tuple[str, str]:
@@ -326,7 +297,9 @@ class _Rendering:
             made = formulas.mathml(latex, block=match["tag"] == "div")
         except formulas.FormulaError as error:
             raise self.refuse(line, str(error)) from error
-        return f'<div class="formula">{made}</div>' if match["tag"] == "div" else made
+        if match["tag"] == "span":
+            return made
+        return f"{_scrolling('formula', _NAMES[self.lang]['formula'])}{made}</div>"
 
     def _linked(self, html: str) -> str:
         """Links as the site writes them; a bound number may not stand in one."""
@@ -395,9 +368,6 @@ class _Rendering:
         return line_of(self.text, at) if at >= 0 else 1
 
 
-def _flat(tokens: list[dict[str, object]]) -> Iterator[Heading]:
-    for token in tokens:
-        yield Heading(int(str(token["level"])), str(token["id"]), unescape(str(token["name"])))
-        children = token["children"]
-        if isinstance(children, list):
-            yield from _flat(children)
+def _scrolling(kind: str, name: str) -> str:
+    """The start of what scrolls where it is wider than a phone: the keyboard has to reach it."""
+    return f'<div class="{kind}" tabindex="0" role="group" aria-label="{name}">'

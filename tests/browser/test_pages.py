@@ -40,6 +40,30 @@ def test_text_in_drawings_is_at_least_eleven_pixels_on_a_phone(browser: Browser,
     assert all(size >= 11 for size in sizes)
 
 
+@pytest.mark.parametrize("name", [*KINDS, "en/notes/corpus.html", "en/notes/trace.html"])
+def test_what_scrolls_sideways_can_be_reached_by_keyboard(browser: Browser, name: str) -> None:
+    browser.open(name, 390)
+    hidden: list[str] = browser.run(
+        """return [...document.querySelectorAll('main *')].filter(e => e.checkVisibility())
+        .filter(e => ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth)
+        .filter(e => e.tabIndex < 0 && !e.querySelector('a[href], input, select, [tabindex="0"]'))
+        .map(e => e.outerHTML.slice(0, 80))"""
+    )
+    assert hidden == []
+
+
+def test_a_wide_formula_scrolls_on_a_phone(browser: Browser) -> None:
+    browser.open("en/notes/trace.html", 390)
+    widths: list[list[float]] = browser.run(
+        "return [...document.querySelectorAll('.formula')].map(e => [e.scrollWidth, e.clientWidth])"
+    )
+    browser.open("en/notes/corpus.html", 390)
+    widths += browser.run(
+        "return [...document.querySelectorAll('.formula')].map(e => [e.scrollWidth, e.clientWidth])"
+    )
+    assert any(inner > outer for inner, outer in widths)
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_labels_on_the_axis_do_not_overlap(browser: Browser, width: int) -> None:
     browser.open(LAYER, width)
