@@ -13,7 +13,8 @@ reads the datasets, resolves every bound number, draws the figures, turns formul
 and looks at every page with the guard. MkDocs gets the same text with the numbers filled in and
 the figures left out, the theme's own settings with search, and no fonts from elsewhere. It stands
 in an environment of its own (`make bench` installs it); without one this half is left out, which
-the output says.
+the output says. Two more processes show what ours cannot do without: one only turns the notes
+into HTML with Python-Markdown, which MkDocs uses too, the other only reads the datasets.
 """
 
 from __future__ import annotations
@@ -71,6 +72,33 @@ markdown_extensions:
   - pymdownx.arithmatex:
       generic: true
 """
+
+MARKDOWN_ALONE = """
+import sys
+from pathlib import Path
+import markdown
+converter = markdown.Markdown(
+    extensions=["tables", "footnotes", "toc", "pymdownx.superfences", "pymdownx.highlight",
+                "pymdownx.arithmatex"],
+    extension_configs={"pymdownx.highlight": {"use_pygments": False},
+                       "pymdownx.arithmatex": {"generic": True}},
+)
+output = Path(sys.argv[2])
+output.mkdir(parents=True)
+for number, path in enumerate(sorted(Path(sys.argv[1]).glob("*/*.md"))):
+    converter.reset()
+    html = converter.convert(path.read_text("utf-8"))
+    (output / f"{number}.html").write_text(html, "utf-8")
+"""
+"""Nothing but Python-Markdown: no template, no number, no link is looked at."""
+DATA_ALONE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from atlas.shelf import shelve
+shelve({path.name: path.read_bytes() for path in sorted(Path(sys.argv[2]).glob("*.json"))})
+"""
+"""Nothing but the datasets that the notes are bound to, read and checked."""
 
 # how the build grows
 
@@ -185,11 +213,19 @@ def against_mkdocs(copies: Sequence[int], rounds: int, work: Path) -> list[dict[
         for_mkdocs(here / "research", here / "mkdocs")
         ours = [sys.executable, __file__, "--notes", str(here / "research"), str(here / "ours")]
         theirs = [str(MKDOCS), "build", "--quiet", "--config-file", str(here / "mkdocs/mkdocs.yml")]
-        ways = {"atlas": (ours, here / "ours"), "mkdocs": (theirs, here / "mkdocs/site")}
+        docs, alone, nothing = here / "mkdocs/docs", here / "alone", here / "nothing"
+        markdown_alone = [sys.executable, "-c", MARKDOWN_ALONE, str(docs), str(alone)]
+        data_alone = [sys.executable, "-c", DATA_ALONE, str(ROOT / "src"), str(DATA)]
+        ways = {
+            "atlas": (ours, here / "ours", count),
+            "mkdocs": (theirs, here / "mkdocs/site", count),
+            "markdown_alone": (markdown_alone, alone, count),
+            "data_alone": (data_alone, nothing, 0),
+        }
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for turn in range(rounds + 1):
-            for name, (command, pages) in ways.items():
-                value = seconds(command, pages, count)
+            for name, (command, pages, expected) in ways.items():
+                value = seconds(command, pages, expected)
                 # the first turn fills caches of bytecode and files
                 if turn:
                     taken[name].append(value)
@@ -262,15 +298,19 @@ def markdown(report: dict[str, Any]) -> str:
     lines += [
         f"The same notes by MkDocs Material ({versions}), a process per build, taking turns,",
         "medians. Ours has the bound numbers, figures and the guard to do; MkDocs has not.",
+        "The last two columns are processes that only turn the notes into HTML with the same",
+        "Python-Markdown, and only read the datasets that the notes are bound to.",
         "",
-        "| notes | rounds | ours, s | MkDocs Material, s | ours / MkDocs |",
-        "|---:|---:|---:|---:|---:|",
+        "| notes | rounds | ours, s | MkDocs Material, s | ours / MkDocs "
+        "| Python-Markdown alone, s | datasets alone, s |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in mkdocs["rows"]:
         taken = row["seconds"]
         lines.append(
             f"| {row['notes']} | {row['rounds']} | {taken['atlas']:.2f} | {taken['mkdocs']:.2f} "
-            f"| {row['atlas_over_mkdocs']:.2f} |"
+            f"| {row['atlas_over_mkdocs']:.2f} | {taken['markdown_alone']:.2f} "
+            f"| {taken['data_alone']:.2f} |"
         )
     return "\n".join(lines) + "\n"
 

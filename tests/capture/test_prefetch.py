@@ -13,9 +13,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from capture import prefetch
 from capture.demo.seal import CHECKPOINT
 from capture.errors import Refusal
-from capture.prefetch import Ahead, Unreadable, _pieces, fetch, look_up, wait_for
+from capture.prefetch import Ahead, Unreadable, _pieces, cached, fetch, look_up, wait_for
 from capture.session import open_session
 from capture.stream import Streamer, TokenBatch
 from capture.tensors import layer_shapes
@@ -75,6 +76,29 @@ def test_the_pieces_cover_every_byte_of_the_tensors_in_page_steps(tmp_path: Path
         assert tensor.data_ptr() + 2 * tensor.numel() - 1 in covered
     # neighbours in the file are one span: the sum exceeds their bytes by a page at most
     assert sum(length for _, length in pieces) <= 9 * 10_000 + 2 * mmap.PAGESIZE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are cached")
+def test_fetch_reads_what_is_not_cached_and_leaves_alone_what_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.safetensors"
+    # larger than what the system reads ahead of the header
+    save_file({"0": torch.ones(32 << 20, dtype=torch.bfloat16)}, path)
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with safe_open(str(path), framework="pt") as opened:
+        weights = {"0": opened.get_tensor("0")}
+    pieces = list(_pieces(weights.values(), 1 << 20))
+    if all(cached(*piece) for piece in pieces):
+        pytest.skip("this file system keeps all pages in memory; a TMPDIR on a disk un-skips this")
+    fetch(weights)
+    assert all(cached(*piece) for piece in pieces)
+    advice: list[int] = []
+    monkeypatch.setattr(prefetch, "_advise", lambda start, length, what: advice.append(what))
+    fetch(weights)
+    assert advice == []
 
 
 def test_advice_changes_no_value(tmp_path: Path) -> None:
