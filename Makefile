@@ -10,7 +10,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 NO_DEPS := --no-deps --no-build-isolation
 NODE_MODULES := tests/browser/node_modules
 # those that need no record from elsewhere and no GPU
-BENCHMARKS := benchmarks/bootstrap.py benchmarks/build.py benchmarks/streaming.py
+BENCHMARKS := benchmarks/bootstrap.py benchmarks/build.py
 
 # No code of ours or of a library may ask a hub for anything.
 export HF_HUB_OFFLINE := 1
@@ -122,11 +122,12 @@ test-fuzz: $(VENV)/.test.stamp ## 10,000 damaged files: read or refused in one l
 test-cluster: $(VENV)/.cluster.stamp ## the corpus over 1, 2 and 4 local Ray workers
 	$(BIN)/python -m pytest tests/capture/test_engine.py
 
-bench: $(VENV)/.test.stamp $(PEER)/.peer.stamp $(MKDOCS)/.mkdocs.stamp ## the benchmarks behind the README's figures (8 GB of disk, minutes)
+bench: $(VENV)/.test.stamp $(PEER)/.peer.stamp $(MKDOCS)/.mkdocs.stamp ## the benchmarks behind the README's figures (8 GB of disk, minutes); FULL=DIR: also all 27 layers (31 GB in DIR)
 	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file; done
+	@echo "== benchmarks/streaming.py"; $(BIN)/python benchmarks/streaming.py $(if $(FULL),--full $(FULL))
 
 bench-quick: $(VENV)/.test.stamp ## the same programs at small sizes; writes nothing
-	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python $$file --quick; done
+	@set -e; for file in $(BENCHMARKS) benchmarks/streaming.py; do echo "== $$file"; $(BIN)/python $$file --quick; done
 
 check: $(VENV)/.site.stamp ## does the committed site equal what the build gives?
 	$(BIN)/python build.py check

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from make_checkpoint import V2_LITE, make_checkpoint
-from streaming import GB, RESULTS, machine, measure, official_tokenizer
+from make_checkpoint import V2_LITE, make_checkpoint, official_tokenizer
+from streaming import GB, RESULTS, machine, measure
 
 from atlas.canonical import canonical_json, write_atomically
 from capture.demo.seal import CHECKPOINT

