@@ -1,6 +1,6 @@
 """One measurement in one process: prints a JSON line. Started by benchmarks/streaming.py.
 
-    python benchmarks/measures.py trace|corpus|batch-outer|read|whole FOLDER --layers N
+    python benchmarks/measures.py trace|corpus|batch-outer|read|memory|whole FOLDER --layers N
 
 Seconds run from an opened session (imports and small files done) to the last result. Peak RSS
 is VmHWM of this process, so imports are in it. Storage bytes are what the kernel read from
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import sys
 import time
@@ -22,6 +23,11 @@ from pathlib import Path
 from typing import Any
 
 READ_PIECE = 1 << 20
+FRESH_BYTES = 4 << 30
+COLD: Path | None = None
+"""A folder whose shards are dropped from the page cache when the clock starts, no earlier: the
+host below a virtual machine may take freed memory back within seconds, and handing it out again
+takes longer than the disk. Ways that start up slowly would pay for that, and others not."""
 CORPUS_BATCHES, CORPUS_SHAPE = 8, (16, 96)
 
 
@@ -42,6 +48,8 @@ def _proc(file: str, field: str) -> int:
 
 
 def timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    if COLD:
+        evict(COLD)
     before, started = storage_bytes(), time.perf_counter()
     found = work()
     return {
@@ -73,6 +81,14 @@ def read(folder: Path, spans: list[tuple[str, int, int]]) -> dict[str, Any]:
                 assert count, f"{name} ended early"
                 begin, total = begin + count, total + count
     return {"weight_bytes": total}
+
+
+def fresh_memory() -> dict[str, Any]:
+    """Touch FRESH_BYTES of new memory: what a host below a virtual machine takes to back it."""
+    memory = mmap.mmap(-1, FRESH_BYTES)
+    for begin in range(0, FRESH_BYTES, mmap.PAGESIZE):
+        memory[begin] = 1
+    return {"bytes": FRESH_BYTES}
 
 
 def layer_spans(folder: Path, layers: int) -> list[tuple[str, int, int]]:
@@ -265,14 +281,17 @@ def whole_folder(folder: Path, layers: int, target: Path, ids: dict[str, Any]) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
-        "what", choices=("trace", "corpus", "batch-outer", "read", "whole", "native")
+        "what", choices=("trace", "corpus", "batch-outer", "read", "memory", "whole", "native")
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layers", type=int, required=True)
     parser.add_argument("--batches", type=int, default=CORPUS_BATCHES)
     parser.add_argument("--no-prefetch", action="store_true")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--cold", type=Path, metavar="DIR", help="drop DIR's shards first")
     args = parser.parse_args()
+    global COLD
+    COLD = args.cold
     if args.what == "trace":
         found = trace(args.folder, args.layers, not args.no_prefetch, args.device)
     elif args.what in ("corpus", "batch-outer"):
@@ -281,6 +300,8 @@ def main() -> None:
     elif args.what == "read":
         spans = layer_spans(args.folder, args.layers)
         found = timed(lambda: read(args.folder, spans))
+    elif args.what == "memory":
+        found = timed(fresh_memory)
     else:
         found = whole(args.folder, args.layers, args.what == "native")
     print(json.dumps(found))

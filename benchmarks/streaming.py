@@ -7,9 +7,10 @@
     python benchmarks/streaming.py --quick     the embedded checkpoint's shapes; writes nothing
 
 Every measurement is a process of its own; the ways that are compared take turns, and medians
-are shown. "Cold" means that the shards were dropped from the page cache just before; what the
-kernel then read from the disk is shown, so a run that was not cold shows. A host below a
-virtual machine may still cache.
+are shown. "Cold" means that the shards were dropped from the page cache as the clock started;
+what the kernel then read from the disk is shown, so a run that was not cold shows. A host below
+a virtual machine may still cache, and may take long to back memory that was free for a while:
+how long is measured too, since a cold run fills as much memory as it reads.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from statistics import median
 from typing import Any
 
 from make_checkpoint import V2_LITE, make_checkpoint, official_tokenizer
-from measures import CORPUS_SHAPE, evict, whole_folder
+from measures import CORPUS_SHAPE, whole_folder
 from unpinned import open_unpinned
 
 from atlas.canonical import canonical_json, write_atomically
@@ -42,16 +43,15 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PEER = HERE.parent / ".venv-peer" / "bin" / "python"
 GB = 1e9
-WHOLE_ROUNDS = 1  # a whole model takes twice the weights in memory and most of the time
 Row = dict[str, Any]
 
 
 def measure(
     what: str, folder: Path, layers: int, *more: str, cold: Path | None = None, python: str = ""
 ) -> Row:
-    """One measurement in a fresh process; `cold` is a folder to drop from the cache before."""
+    """One measurement in a fresh process; `cold` is a folder to drop from the cache first."""
     if cold:
-        evict(cold)
+        more += ("--cold", str(cold))
     command = [python or sys.executable, str(HERE / "measures.py"), what, str(folder)]
     done = subprocess.run(
         [*command, "--layers", str(layers), *more], capture_output=True, text=True, check=False
@@ -60,7 +60,7 @@ def measure(
         raise SystemExit(f"{what}: failed\n{done.stderr[-2000:]}")
     row: Row = json.loads(done.stdout.splitlines()[-1])
     print(
-        f"  {what} {' '.join(more)} {'cold' if cold else 'warm'}: {row['seconds']:.2f} s",
+        f"  {what} {' '.join(more)}: {row['seconds']:.2f} s",
         flush=True,
     )
     return row
@@ -71,6 +71,8 @@ def middle(rows: Sequence[Row]) -> Row:
     return {
         **rows[0],
         "seconds": median(r["seconds"] for r in rows),
+        "least_seconds": min(r["seconds"] for r in rows),
+        "most_seconds": max(r["seconds"] for r in rows),
         "all_seconds": [round(r["seconds"], 3) for r in rows],
         "peak_rss": max(r["peak_rss"] for r in rows),
         "storage_bytes": median(r["storage_bytes"] for r in rows),
@@ -100,10 +102,8 @@ def compare_trace(folder: Path, layers: int, rounds: int, peer: str | None) -> d
     with tempfile.TemporaryDirectory(prefix="llm-atlas-whole-") as temporary:
         linked = Path(temporary)
         whole_folder(folder, layers, linked, token_ids(folder))
-        for number in range(rounds):
+        for _ in range(rounds):
             for name, (what, more, is_whole) in ways.items():
-                if is_whole and number >= WHOLE_ROUNDS:
-                    continue
                 where = linked if is_whole else folder
                 python = peer or "" if what == "native" else ""
                 for cold in (folder, None):
@@ -169,7 +169,7 @@ def markdown(report: Row) -> str:
     host, trace = report["machine"], report["trace"]
     cold, read = trace["trace, cold"], trace["plain read, cold"]
     warm, whole = trace["trace, warm"], trace["whole model, transformers 4.41.2, warm"]
-    largest = cold["largest_layer_bytes"]
+    largest, fresh = cold["largest_layer_bytes"], report["fresh_memory"]
     lines = [
         "# Streaming at real shapes",
         "",
@@ -177,8 +177,13 @@ def markdown(report: Row) -> str:
         f"({host['cpu']}), {host['memory_bytes'] / GB:.0f} GB memory, Linux {host['kernel']}, "
         f"Python {host['python']}, torch {host['torch']}; compute threads: {host['threads']}. Load "
         f"average of the minute before: {host['load_average_before']}. Ways take turns, each in a "
-        f"process of its own; medians of {report['rounds']} (whole models: {WHOLE_ROUNDS}). The "
+        f"process of its own; medians of {report['rounds']}. The "
         "values of the weights are random.",
+        "",
+        f"To touch 1 GB of fresh memory took {fresh['seconds'] / fresh['bytes'] * GB:.2f} s "
+        f"({fresh['least_seconds'] / fresh['bytes'] * GB:.2f}–"
+        f"{fresh['most_seconds'] / fresh['bytes'] * GB:.2f}). A cold run fills as much memory as "
+        "it reads, and whether that is fresh depends on what ran before it.",
         "",
         f"## Trace {cold['shape']}, layers 0–{report['layers'] - 1}, "
         f"{cold['weight_bytes'] / GB:.2f} GB of weights",
@@ -186,12 +191,14 @@ def markdown(report: Row) -> str:
         "The final hidden states of the streamed and the whole model (4.41.2) are equal, bit for "
         "bit; every tensor was read exactly once.",
         "",
-        "| way | s | GB/s | read from disk, GB | peak RSS, GB |",
-        "|---|---:|---:|---:|---:|",
+        "| way | s | all runs, s | GB/s | read from disk, GB | peak RSS, GB |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for name, row in trace.items():
+        spread = f"{row['least_seconds']:.2f}–{row['most_seconds']:.2f}"
+        rate = cold["weight_bytes"] / GB / row["seconds"]
         lines.append(
-            f"| {name} | {row['seconds']:.2f} | {cold['weight_bytes'] / GB / row['seconds']:.2f} "
+            f"| {name} | {row['seconds']:.2f} | {spread} | {rate:.2f} "
             f"| {row['storage_bytes'] / GB:.2f} | {row['peak_rss'] / GB:.2f} |"
         )
     ceiling = {"trace": 2.5, "trace, no prefetch": 1.5}
@@ -269,6 +276,7 @@ def run(folder: Path, args: argparse.Namespace, about: str) -> Iterator[Row]:
         "rounds": rounds,
         "batches": batches,
     }
+    report["fresh_memory"] = middle([measure("memory", folder, layers) for _ in range(rounds)])
     report["trace"] = compare_trace(folder, layers, rounds, peer_python(args.peer))
     yield report
     report["growth"] = growth(folder, [(layers, 0), (layers, 1)], cold=False)

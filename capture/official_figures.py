@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 from atlas.canonical import rounded
 from atlas.contract.base import Bilingual
@@ -28,13 +27,12 @@ from atlas.contract.official import (
     SubsetStop,
     TracePrompts,
 )
-from atlas.contract.selection import SelectedPrompt
-from atlas.contract.trace import CacheLedger, TracePrompt
 from capture.artifacts import INDEX, Artifact
 from capture.corpus.selection import select, selection_record
 from capture.corpus.sources import Reading
 from capture.errors import Refusal
-from capture.prompts import PROMPTS, FixedPrompt
+from capture.ledger import cache_ledger
+from capture.prompts import PROMPTS, FixedPrompt, encoded_prompt
 from capture.tensors import EMBEDDING, FINAL_NORM, HEAD, checkpoint_shapes, layer_shapes
 from capture.tokenizer import Tokenizer
 
@@ -237,15 +235,7 @@ def mla_ledger(a: Architecture) -> MlaLedger:
         key=key,
         value=value,
         latent=(latent,),
-        layer=CacheLedger(
-            element_bytes=ELEMENT_BYTES,
-            eager_elements=eager,
-            latent_elements=latent,
-            eager_bytes=eager * ELEMENT_BYTES,
-            latent_bytes=latent * ELEMENT_BYTES,
-            ratio=rounded(eager / latent),
-            reduction=rounded(1 - latent / eager),
-        ),
+        layer=cache_ledger(eager, latent, ELEMENT_BYTES),
         layers=a.num_hidden_layers,
         eager_bytes_all_layers=eager * ELEMENT_BYTES * a.num_hidden_layers,
         latent_bytes_all_layers=latent * ELEMENT_BYTES * a.num_hidden_layers,
@@ -253,23 +243,9 @@ def mla_ledger(a: Architecture) -> MlaLedger:
 
 
 def _trace_prompts(prompts: Sequence[FixedPrompt], tokenizer: Tokenizer) -> TracePrompts:
-    encoded = []
-    for prompt in prompts:
-        ids = tokenizer.encode(prompt.text)
-        encoded.append(
-            TracePrompt(
-                prompt_id=prompt.prompt_id,
-                label=prompt.label,
-                text=prompt.text,
-                text_sha256=sha256(prompt.text.encode("utf-8")).hexdigest(),
-                token_ids_T=tuple(ids),
-                pieces_T=tuple(tokenizer.piece(i) for i in ids),
-            )
-        )
-    lengths = [len(p.token_ids_T) for p in encoded]
-    return TracePrompts(
-        prompts=tuple(encoded), tokens=sum(lengths), shape=(len(lengths), max(lengths))
-    )
+    made = tuple(encoded_prompt(prompt, tokenizer) for prompt in prompts)
+    lengths = [len(p.token_ids_T) for p in made]
+    return TracePrompts(prompts=made, tokens=sum(lengths), shape=(len(lengths), max(lengths)))
 
 
 def _corpora(readings: Sequence[Reading], tokenizer: Tokenizer) -> CorpusTokens:
@@ -278,19 +254,7 @@ def _corpora(readings: Sequence[Reading], tokenizer: Tokenizer) -> CorpusTokens:
     return CorpusTokens(
         selection=selection_record(),
         domains=tuple(pick.record for pick in picks),
-        prompts=tuple(
-            SelectedPrompt(
-                prompt_id=p.prompt_id,
-                domain=p.domain,
-                source_id=p.source_id,
-                rank=p.rank,
-                characters=p.characters,
-                tokens=p.tokens,
-                text_sha256=p.text_sha256,
-            )
-            for pick in picks
-            for p in pick.prompts
-        ),
+        prompts=tuple(prompt.record for pick in picks for prompt in pick.prompts),
         characters_per_token=tuple(
             _characters_per_token(by_domain[pick.rule.domain], tokenizer) for pick in picks
         ),

@@ -8,8 +8,12 @@ that make a run repeatable, not a sample of anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from atlas.contract.base import Bilingual
+from atlas.contract.trace import TracePrompt
+from capture.errors import Refusal
+from capture.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -42,3 +46,20 @@ PROMPTS: tuple[FixedPrompt, ...] = (
         "How many bags does she need for all rolls?",
     ),
 )
+
+
+def encoded_prompt(prompt: FixedPrompt, tokenizer: Tokenizer) -> TracePrompt:
+    """The prompt with its token ids and pieces. Raises Refusal for a text of nothing but space."""
+    if not prompt.text.strip():
+        raise Refusal(
+            where=f"prompt {prompt.prompt_id}", what="empty", expected="some text", found="none"
+        )
+    ids = tokenizer.encode(prompt.text)
+    return TracePrompt(
+        prompt_id=prompt.prompt_id,
+        label=prompt.label,
+        text=prompt.text,
+        text_sha256=sha256(prompt.text.encode("utf-8")).hexdigest(),
+        token_ids_T=tuple(ids),
+        pieces_T=tuple(tokenizer.piece(i) for i in ids),
+    )

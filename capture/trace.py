@@ -31,12 +31,11 @@ from atlas.contract.trace import (
     Trace,
     TracePrompt,
 )
-from capture.errors import Refusal
+from capture.ledger import cache_ledger
 from capture.observe import RouterObservation
-from capture.prompts import PROMPTS, FixedPrompt
+from capture.prompts import PROMPTS, FixedPrompt, encoded_prompt
 from capture.session import Session
 from capture.stream import LayerResult, Streamer, TokenBatch, tensor_sha256
-from capture.tokenizer import Tokenizer
 from capture.workdir import WorkDir, run_layers
 
 NEAR_TIE_MARGINS = (0.0001, 0.001, 0.01)
@@ -54,7 +53,7 @@ def trace(
 
     `work_dir` keeps each whole layer, `resume` goes on from the last one. Raises Refusal.
     """
-    encoded = [_encode(p, session.tokenizer) for p in prompts]
+    encoded = [encoded_prompt(p, session.tokenizer) for p in prompts]
     batch, described = _batch(encoded, session.pad_token_id)
     streamer = Streamer(session.artifact, session.code, session.device)
     initial = tensor_sha256(streamer.embed([batch])[0])
@@ -81,46 +80,18 @@ def trace(
         batch=described,
         initial_hidden_sha256=initial,
         final_hidden_sha256=layers[-1].hidden_sha256,
-        cache_ledger=cache_ledger(layers[0].mla, session.artifact.architecture, element_bytes),
+        cache_ledger=observed_ledger(layers[0].mla, session.artifact.architecture, element_bytes),
         layers=tuple(layers),
         timing=Timing(layer_seconds=tuple(seconds), total_seconds=round(sum(seconds), 3)),
     )
 
 
-def cache_ledger(mla: MlaShapes, architecture: Architecture, element_bytes: int) -> CacheLedger:
-    """Two accounts of MLA state per token and layer: as observed, and as the algorithm needs.
-
-    `mla` gives the eager shapes; the latent account is kv_lora_rank + RoPE dims (DeepSeek-V2,
-    section 2.1.3). For V2-Lite in bfloat16: 10,240 and 1,152 bytes.
-    """
+def observed_ledger(mla: MlaShapes, architecture: Architecture, element_bytes: int) -> CacheLedger:
+    """The accounts with the eager side as observed: `mla` holds the shapes that were cached."""
     (_, key_heads, _, key_width), (_, value_heads, _, value_width) = mla.key, mla.value
     eager = key_heads * key_width + value_heads * value_width
     latent = architecture.kv_lora_rank + architecture.qk_rope_head_dim
-    return CacheLedger(
-        element_bytes=element_bytes,
-        eager_elements=eager,
-        latent_elements=latent,
-        eager_bytes=eager * element_bytes,
-        latent_bytes=latent * element_bytes,
-        ratio=rounded(eager / latent),
-        reduction=rounded(1 - latent / eager),
-    )
-
-
-def _encode(prompt: FixedPrompt, tokenizer: Tokenizer) -> TracePrompt:
-    if not prompt.text.strip():
-        raise Refusal(
-            where=f"prompt {prompt.prompt_id}", what="empty", expected="some text", found="none"
-        )
-    ids = tokenizer.encode(prompt.text)
-    return TracePrompt(
-        prompt_id=prompt.prompt_id,
-        label=prompt.label,
-        text=prompt.text,
-        text_sha256=sha256(prompt.text.encode("utf-8")).hexdigest(),
-        token_ids_T=tuple(ids),
-        pieces_T=tuple(tokenizer.piece(i) for i in ids),
-    )
+    return cache_ledger(eager, latent, element_bytes)
 
 
 def _batch(prompts: Sequence[TracePrompt], pad_token_id: int) -> tuple[TokenBatch, Batch]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from atlas.contract.base import Estimate
 from atlas.contract.corpus import RoutingCorpus
-from atlas.contract.selection import CorpusSelection, SelectedPrompt
+from atlas.contract.selection import CorpusSelection
 from atlas.resample import REPLICATES, SEED, Resampling
 from capture import output
 from capture.commands.common import add_run_arguments, session_of
@@ -168,18 +168,7 @@ def _select_only(args: argparse.Namespace, readings: list[sources.Reading]) -> i
         artifacts=files,
         selection=plan.selection,
         domains=tuple(pick.record for pick in plan.picks),
-        prompts=tuple(
-            SelectedPrompt(
-                prompt_id=p.prompt_id,
-                domain=p.domain,
-                source_id=p.source_id,
-                rank=p.rank,
-                characters=p.characters,
-                tokens=p.tokens,
-                text_sha256=p.text_sha256,
-            )
-            for p in plan.prompts
-        ),
+        prompts=tuple(prompt.record for prompt in plan.prompts),
     )
     digest = output.write(args.output, content)
     print(selection_table(plan.picks))

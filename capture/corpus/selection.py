@@ -17,6 +17,7 @@ from hashlib import sha256
 
 from atlas.contract.base import Bilingual
 from atlas.contract.corpus import Domain, DomainSelection, Selection, Source
+from atlas.contract.selection import SelectedPrompt
 from capture.corpus.sources import CorpusText, Reading
 from capture.errors import Refusal
 from capture.tables import table
@@ -75,6 +76,19 @@ class PickedPrompt:
     @property
     def tokens(self) -> int:
         return len(self.token_ids)
+
+    @property
+    def record(self) -> SelectedPrompt:
+        """Identity and lengths, as files keep them: without the text."""
+        return SelectedPrompt(
+            prompt_id=self.prompt_id,
+            domain=self.domain,
+            source_id=self.source_id,
+            rank=self.rank,
+            characters=self.characters,
+            tokens=self.tokens,
+            text_sha256=self.text_sha256,
+        )
 
 
 @dataclass(frozen=True)
