@@ -288,6 +288,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=CORPUS_BATCHES)
     parser.add_argument("--no-prefetch", action="store_true")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--session", action="store_true", help="read: open a session before")
     parser.add_argument("--cold", type=Path, metavar="DIR", help="drop DIR's shards first")
     args = parser.parse_args()
     global COLD
@@ -298,6 +299,10 @@ def main() -> None:
         outer = args.what == "batch-outer"
         found = corpus(args.folder, args.layers, args.batches, args.device, batch_outer=outer)
     elif args.what == "read":
+        if args.session:
+            from unpinned import open_unpinned
+
+            open_unpinned(args.folder, layers=args.layers)
         spans = layer_spans(args.folder, args.layers)
         found = timed(lambda: read(args.folder, spans))
     elif args.what == "memory":

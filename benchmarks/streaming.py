@@ -92,6 +92,8 @@ def compare_trace(folder: Path, layers: int, rounds: int, peer: str | None) -> d
     """Trace, plain read and whole models, cold and warm, taking turns."""
     ways: dict[str, tuple[str, tuple[str, ...], bool]] = {
         "plain read": ("read", (), False),
+        # a session takes seconds to open: the memory that is free then is what a trace finds
+        "plain read after the trace's start": ("read", ("--session",), False),
         "trace": ("trace", (), False),
         "trace, no prefetch": ("trace", ("--no-prefetch",), False),
         "whole model, transformers 4.41.2": ("whole", (), True),

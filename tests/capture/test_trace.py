@@ -17,7 +17,7 @@ from capture.errors import Refusal
 from capture.pins import model_called
 from capture.prompts import PROMPTS
 from capture.tokenizer import Tokenizer
-from capture.trace import cache_ledger
+from capture.trace import observed_ledger
 from tests.capture.conftest import edit_json
 
 
@@ -146,7 +146,7 @@ def test_the_ledgers_of_v2_lite_are_10240_and_1152_bytes(official_config_and_ind
         value=(4, 16, 27, 128),
         cache_dtype="bfloat16",
     )
-    ledger = cache_ledger(mla, architecture, 2)
+    ledger = observed_ledger(mla, architecture, 2)
     assert (ledger.eager_elements, ledger.latent_elements) == (5120, 576)
     assert (ledger.eager_bytes, ledger.latent_bytes) == (10240, 1152)
     assert f"{ledger.ratio:.4f}" == "8.8889"
