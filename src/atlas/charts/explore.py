@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
 
 from atlas.charts.load import LayerLoadChart
 from atlas.numbers import MULTIPLE, SHARE, expert_name
@@ -112,7 +115,9 @@ def explore_spec(words: Words, experts: int) -> dict[str, Any]:
         ],
     )  # fmt: skip
     whiskers = alt.Chart().mark_bar(size=1.2, style="whisker", color=LIGHT["whisker"], tooltip=None)
-    whiskers = whiskers.encode(x=name, y=alt.Y("low_percent:Q"), y2=alt.Y2("high_percent:Q"))
+    whiskers = whiskers.encode(
+        x=name, y=alt.Y("low_percent:Q", axis=None), y2=alt.Y2("high_percent:Q")
+    )
     shapes = (
         alt.Chart()
         .transform_filter("datum.mark === 'above' || datum.mark === 'below'")
@@ -128,7 +133,7 @@ def explore_spec(words: Words, experts: int) -> dict[str, Any]:
         )
         .encode(
             x=name,
-            y=alt.YDatum(0),
+            y=alt.YDatum(0, axis=None),
             fillOpacity=alt.condition("datum.mark === 'above'", alt.value(1), alt.value(0)),
             shape=alt.Shape(
                 "mark:N",
@@ -146,10 +151,11 @@ def explore_spec(words: Words, experts: int) -> dict[str, Any]:
             strokeWidth=1.5,
             tooltip=None,
         )
-        .encode(y="uniform_percent:Q")
+        .encode(y=alt.Y("uniform_percent:Q", axis=_multiples(100 / experts)))
     )
     chart = (
         alt.layer(bars, whiskers, shapes, uniform, data=alt.NamedData("load"))
+        .resolve_axis(y="independent")
         .add_params(*picked.values())
         .transform_filter("datum.domain === pick_domain")
         .transform_calculate(
@@ -167,6 +173,22 @@ def explore_spec(words: Words, experts: int) -> dict[str, Any]:
         .configure_axis(labelFontSize=12)
     )
     return dict(chart.to_dict(validate=False))
+
+
+def _multiples(uniform: float) -> alt.Axis:
+    """The right axis: multiples of the uniform share, every one or so many that six fit."""
+    import altair as alt
+
+    end = "domain('y')[1]"
+    step = f"{uniform} * max(1, ceil({end} / {uniform} / 6))"
+    return alt.Axis(
+        title=None,
+        orient="right",
+        grid=False,
+        values=alt.ExprRef(f"sequence({uniform}, {end}, {step})"),
+        labelExpr=f"'×' + format(datum.value / {uniform}, 'd')",
+        minExtent=30,
+    )
 
 
 def _picked(column: str) -> str:
