@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from atlas.errors import SiteError
+from atlas.exchange import exchange
 
 MARKER = "manifest.json"
 """A folder that holds this file was written by a build and may be replaced by the next one."""
@@ -89,7 +90,7 @@ class Disk:
             raise SiteError(f"{name}: cannot be read: {error.strerror}") from error
 
     def replace(self, folder: Path, files: Mapping[str, bytes]) -> None:
-        """Written to a fresh folder beside the old one, then swapped in by two renames."""
+        """Written to a fresh folder beside the old one, which it then changes places with."""
         for name in files:
             checked_name(name)
         _refuse_foreign(folder)
@@ -125,6 +126,9 @@ def _refuse_foreign(folder: Path) -> None:
 def _swap(fresh: Path, folder: Path) -> None:
     if not folder.exists():
         fresh.rename(folder)
+        return
+    if exchange(fresh, folder):
+        # at no moment was there no site; what `fresh` names now is the old one, to be removed
         return
     old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old-"))
     folder.rename(old)

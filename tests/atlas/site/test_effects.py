@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from atlas import effects as effects_module
 from atlas.effects import Disk, Memory
 from atlas.errors import SiteError
+from atlas.exchange import exchange
 from tests.atlas.site.conftest import ROOT
 
 SITE = {"manifest.json": b"{}", "en/index.html": b"new"}
@@ -46,6 +49,8 @@ def test_a_crash_in_the_middle_leaves_the_old_site(
         return original(self, *arguments)
 
     monkeypatch.setattr(Path, step, fails)
+    # a system that cannot exchange two folders renames twice
+    monkeypatch.setattr(effects_module, "exchange", lambda first, second: False)
     with pytest.raises(SiteError, match="site: cannot be written: No space left"):
         Disk().replace(tmp_path / "site", SITE)
     monkeypatch.undo()
@@ -53,16 +58,27 @@ def test_a_crash_in_the_middle_leaves_the_old_site(
     assert listed(tmp_path) == ["site"]
 
 
-@pytest.mark.parametrize(("step", "call"), [("write_bytes", 2), ("chmod", 1), ("rename", 1)])
+@pytest.mark.parametrize(
+    ("step", "call", "exchanged"),
+    [
+        ("write_bytes", 2, True),
+        ("chmod", 1, True),
+        ("write_bytes", 2, False),
+        ("chmod", 1, False),
+        ("rename", 1, False),
+    ],
+)
 def test_a_build_that_is_killed_leaves_the_old_site_and_the_next_one_replaces_it(
-    tmp_path: Path, step: str, call: int
+    tmp_path: Path, step: str, call: int, exchanged: bool
 ) -> None:
     old = SITE | {"en/index.html": b"old"}
     Disk().replace(tmp_path / "site", old)
     program = (
         "import os, signal\n"
         "from pathlib import Path\n"
+        "from atlas import effects\n"
         "from atlas.effects import Disk\n"
+        f"effects.exchange = effects.exchange if {exchanged} else lambda first, second: False\n"
         f"original, calls = Path.{step}, []\n"
         "def dies(self, *arguments):\n"
         "    calls.append(self)\n"
@@ -79,6 +95,48 @@ def test_a_build_that_is_killed_leaves_the_old_site_and_the_next_one_replaces_it
     assert {n: Disk().read(tmp_path / "site", n) for n in Disk().names(tmp_path / "site")} == old
     Disk().replace(tmp_path / "site", SITE)
     assert Disk().read(tmp_path / "site", "en/index.html") == b"new"
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_kill_around_the_exchange_leaves_one_whole_site(tmp_path: Path, after: bool) -> None:
+    if not can_exchange(tmp_path):
+        pytest.skip("this file system cannot exchange folders; ext4, xfs, btrfs or tmpfs can")
+    old = SITE | {"en/index.html": b"old", "en/gone.html": b"old"}
+    Disk().replace(tmp_path / "site", old)
+    program = (
+        "import os, signal\n"
+        "from pathlib import Path\n"
+        "from atlas import effects\n"
+        "original = effects.exchange\n"
+        "def dies(first, second):\n"
+        f"    if {after}: assert original(first, second)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "effects.exchange = dies\n"
+        f"effects.Disk().replace(Path({str(tmp_path / 'site')!r}), {SITE!r})\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    killed = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=False, capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    there = {n: Disk().read(tmp_path / "site", n) for n in Disk().names(tmp_path / "site")}
+    assert there == (SITE if after else old)
+
+
+def can_exchange(folder: Path) -> bool:
+    first, second = folder / "first", folder / "second"
+    first.mkdir(), second.mkdir()
+    (first / "x").touch()
+    done = exchange(first, second)
+    assert listed(second if done else first) == ["x"]
+    shutil.rmtree(first), shutil.rmtree(second)
+    return done
+
+
+def test_an_exchange_with_nothing_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    assert not exchange(tmp_path / "there", tmp_path / "gone")
+    assert listed(tmp_path) == ["there"]
 
 
 def test_a_folder_that_is_no_site_is_never_replaced(tmp_path: Path) -> None:
