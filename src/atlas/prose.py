@@ -52,6 +52,8 @@ _NUMBER = re.compile(
     r"(?P<digits>\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?P<percent>\s?(?:%|‰|per\s?cent\b))?"
 )
 _LARGEST_FREE = 99
+_PERHAPS = re.compile(r"\d{3}|\.\d|\d,\d|[%‰]|cent\b")
+"""Every loose number has one of these in its line."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,10 @@ def loose_numbers(text: str) -> Iterator[Loose]:
     for number, line in enumerate(MARK.sub(" ", text).split("\n"), 1):
         # a full-width comma parts two numbers and would become one that joins them
         line = unicodedata.normalize("NFKC", html.unescape(line).replace("，", "、"))
-        line = _FREE.sub(" ", _UNSEEN.sub("", line))
+        line = _UNSEEN.sub("", line)
+        if not _PERHAPS.search(line):
+            continue
+        line = _FREE.sub(" ", line)
         for match in _NUMBER.finditer(line):
             digits = match["digits"]
             if match["percent"] or "." in digits or int(digits.replace(",", "")) > _LARGEST_FREE:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 MARK = re.compile(r"\{\{(?P<inner>[^\n]*?)\}\}")
 """A reference or literal in a note; it may not run over a line."""
@@ -60,6 +61,8 @@ class Literal:
     why: str
 
 
+# the same fields are named in both languages, and again and again in one
+@lru_cache(maxsize=4096)
 def parse(inner: str) -> Reference | Literal:
     """The reference or literal in `inner`, the text between the braces. Raises GrammarError."""
     inner = inner.strip()
