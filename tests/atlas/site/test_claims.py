@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from atlas.guard import claims
@@ -18,7 +18,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("rule", "may_match"), RULES, ids=["numbered", "meaning", "test"])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_a_rule_matches_has_one_of_the_words_that_are_looked_for_first(
     rule: re.Pattern[str], may_match: object, data: st.DataObject
