@@ -17,9 +17,7 @@
   const drawing = byId("drawing");
   const tip = byId("tip");
   const pick = byId("layer-pick");
-  const uniform = figure.querySelector(".key li:last-child").lastChild;
   const layers = new Map();
-  const stillText = uniform.data;
   const start = { layer: pick.querySelector("[selected]").value, domain: "" };
   const INKS = { whisker: "whisker", shape: "edge", uniform: "accent" };
   let shown = null; // {layer, view, finalize}
@@ -71,11 +69,12 @@
         tickColor: colour("line"),
       },
     };
-    for (const { mark } of own.layer) {
+    for (const { mark, encoding } of own.layer) {
       mark.aria = false; // the group around the drawing speaks, bar by bar
       if (mark.style === "load") mark.stroke = colour("accent");
       else mark.color = colour(INKS[mark.style]);
       if (mark.style === "shape") mark.fill = colour("above");
+      if (mark.style === "uniform") encoding.y.axis.labelColor = colour("accent");
     }
     return own;
   }
@@ -122,7 +121,6 @@
   function say(words, choice) {
     figure.querySelector("figcaption h2").textContent = words.title;
     figure.querySelector(":scope > .note").textContent = words.caption;
-    uniform.data = live.dataset.uniform;
     // Vega names the element it draws in a document; here it is a group that keys walk through
     drawing.setAttribute("role", "group");
     drawing.removeAttribute("aria-roledescription");
@@ -140,7 +138,6 @@
   function still() {
     live.hidden = true;
     plots.hidden = false;
-    uniform.data = stillText;
     byId("picks").hidden = true;
     byId("still").hidden = false;
   }

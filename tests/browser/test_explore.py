@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,29 @@ def test_vega_draws_the_static_chart_again_in_its_place(page: Page) -> None:
     bars = page.run("return document.querySelectorAll('.drawing .mark-rect.role-mark path').length")
     # a bar and a whisker each
     assert bars == 2 * experts
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_right_axis_counts_multiples_of_the_uniform_share(page: Page, width: int) -> None:
+    layer = page.shows()[0]
+    middle = "const r = e.getBoundingClientRect(); return [e.textContent, (r.top + r.bottom) / 2]"
+    for wanted in (layer, page.neighbour(layer)[0]):
+        page.open(f"layer-{wanted}", width=width)
+        page.shows(wanted)
+        ticks: list[tuple[str, float]] = page.run(
+            f"return [...document.querySelectorAll('.drawing .role-axis-label text')].filter(e => e.textContent.startsWith('×')).map(e => {{ {middle} }})"
+        )
+        rule: float = page.run(
+            f"return [...document.querySelectorAll('.drawing .mark-rule.role-mark line')].map(e => {{ {middle} }})[0][1]"
+        )
+        numbers = [int(text.removeprefix("×")) for text, _ in ticks]
+        assert 2 <= len(numbers) <= 7
+        assert numbers == list(range(1, numbers[-1] + 1, numbers[1] - 1))
+        # the first stands beside the line of the uniform share, the others in even steps above
+        assert ticks[0][1] == pytest.approx(rule, abs=1.5)
+        steps = [a - b for (_, a), (_, b) in pairwise(ticks)]
+        assert min(steps) > 0
+        assert max(steps) - min(steps) <= 1
 
 
 def test_a_pointer_on_a_bar_shows_the_figures_of_the_table(page: Page) -> None:

@@ -188,6 +188,7 @@ def _multiples(uniform: float) -> alt.Axis:
         values=alt.ExprRef(f"sequence({uniform}, {end}, {step})"),
         labelExpr=f"'×' + format(datum.value / {uniform}, 'd')",
         minExtent=30,
+        labelColor=LIGHT["accent"],
     )
 
 
