@@ -30,6 +30,25 @@ def test_no_page_is_wider_than_its_window(
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_a_page_shows_one_weighting_at_a_time(browser: Browser, name: str) -> None:
+    for lang, width in (("en", 1440), ("zh", 390)):
+        browser.open(name.replace("en/", f"{lang}/", 1), width)
+        if not browser.run("return document.querySelector('#w-token_weighted') !== null"):
+            assert browser.run(VISIBLE, ".when-token_weighted") == []
+            continue
+        for chosen, other in (
+            ("prompt_balanced", "token_weighted"),
+            ("token_weighted", "prompt_balanced"),
+        ):
+            browser.run("document.getElementById(arguments[0]).click()", f"w-{chosen}")
+            assert browser.run(VISIBLE, f".when-{other}") == []
+            there = browser.run(
+                "return document.querySelectorAll(arguments[0]).length", f".when-{chosen}"
+            )
+            assert bool(browser.run(VISIBLE, f".when-{chosen}")) == bool(there)
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_text_in_drawings_is_at_least_eleven_pixels_on_a_phone(browser: Browser, name: str) -> None:
     browser.open(name, 390)
     sizes: list[float] = browser.run(
