@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import sys
 import time
@@ -34,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from host import host, load_average, load_text
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -289,31 +289,23 @@ def token_unit(size: Size, tokens: int, rounds: int) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    names = []
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
-        "cpu": names[0] if names else platform.machine(),
-        "cores": os.cpu_count(),
+        **host(),
         "blas_threads": os.environ.get("OMP_NUM_THREADS", "default"),
-        "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
 
 
 def markdown(report: dict[str, Any]) -> str:
-    host, load = report["machine"], report["load_average"]
+    machine = report["machine"]
     lines = [
         "# Bootstrap: atlas against scipy.stats.bootstrap",
         "",
         "Made by `python benchmarks/bootstrap.py`. "
-        f"{host['cores']} cores ({host['cpu']}), BLAS threads: {host['blas_threads']}, "
-        f"Python {host['python']}, numpy {host['numpy']}, scipy {host['scipy']}. "
-        f"Load average of the last minute: {load['before']:.1f} before, {load['after']:.1f} after"
-        f"{', so other work ran beside it' if load['before'] > 0.5 else ''}.",
+        f"{machine['cores']} cores ({machine['cpu']}), BLAS threads: {machine['blas_threads']}, "
+        f"Python {machine['python']}, numpy {machine['numpy']}, scipy {machine['scipy']}. "
+        f"{load_text(**report['load_average'])}",
         "",
         "The same percentile intervals three ways, taking turns, medians; intervals of single",
         "domains are checked to be equal to 1e-9 first. Four domains, one layer; one call of scipy",
@@ -360,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes; prints, writes nothing")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
     options = parser.parse_args(arguments)
-    before = os.getloadavg()[0]
+    before = load_average()
     if options.quick:
         rounds, base = 1, Size(replicates=200, layers=1)
         compared = [compare(base, 3)]
@@ -381,7 +373,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "comparison": compared,
         "growth": grow(base, grown, rounds),
         "token_unit": unit,
-        "load_average": {"before": round(before, 2), "after": round(os.getloadavg()[0], 2)},
+        "load_average": {"before": before, "after": load_average()},
     }
     text = markdown(report)
     print(text, end="")

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
 import shutil
 import statistics
@@ -36,6 +35,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from host import host, load_average, load_text  # noqa: E402
 
 from atlas import guard  # noqa: E402
 from atlas.canonical import canonical_json, write_atomically  # noqa: E402
@@ -244,19 +245,6 @@ def against_mkdocs(copies: Sequence[int], rounds: int, work: Path) -> list[dict[
 # the report
 
 
-def machine() -> dict[str, Any]:
-    names = []
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return {
-        "cpu": names[0] if names else platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-    }
-
-
 def mkdocs_versions() -> dict[str, str]:
     """Versions of MkDocs and its theme, as their environment has them."""
     program = (
@@ -270,14 +258,12 @@ def mkdocs_versions() -> dict[str, str]:
 
 
 def markdown(report: dict[str, Any]) -> str:
-    host, load, mkdocs = report["machine"], report["load_average"], report["mkdocs"]
+    machine, mkdocs = report["machine"], report["mkdocs"]
     lines = [
         "# Build of the site",
         "",
-        f"Made by `python benchmarks/build.py`. {host['cores']} cores ({host['cpu']}), Python "
-        f"{host['python']}. Load average of the last minute: {load['before']:.1f} before, "
-        f"{load['after']:.1f} after"
-        f"{', so other work ran beside it' if load['before'] > 0.5 else ''}.",
+        f"Made by `python benchmarks/build.py`. {machine['cores']} cores ({machine['cpu']}), "
+        f"Python {machine['python']}. {load_text(**report['load_average'])}",
         "",
         f"Growth: {EXPERTS} experts, {len(DOMAINS)} domains, whole build with guard and writing.",
         "",
@@ -326,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.notes:
         build_notes(*options.notes)
         return 0
-    before = os.getloadavg()[0]
+    before = load_average()
     sizes, copies, rounds = ((1, 2), (1,), 1) if options.quick else ((3, 9, 27), (1, 10), 7)
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
@@ -334,10 +320,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = against_mkdocs(copies, rounds, work) if there else []
         growth = grow(sizes, 1 if options.quick else 3, work)
     report = {
-        "machine": machine(),
+        "machine": host(),
         "growth": growth,
         "mkdocs": {"versions": mkdocs_versions(), "rows": rows} if there else None,
-        "load_average": {"before": round(before, 2), "after": round(os.getloadavg()[0], 2)},
+        "load_average": {"before": before, "after": load_average()},
     }
     text = markdown(report)
     print(text, end="")

@@ -29,6 +29,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from host import host, load_average
 from make_checkpoint import V2_LITE, make_checkpoint, official_tokenizer
 from measures import CORPUS_SHAPE, whole_folder
 from unpinned import open_unpinned
@@ -147,19 +148,15 @@ def growth(folder: Path, sizes: Sequence[tuple[int, int]], *, cold: bool) -> lis
 
 
 def machine() -> Row:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "cpu": names[0] if names else platform.machine(),
-        "cores": os.cpu_count(),
+        **host(),
         "memory_bytes": memory,
         "kernel": platform.release().split("-")[0],
-        "python": platform.python_version(),
         "torch": version("torch"),
         "transformers": version("transformers"),
         "threads": os.environ.get("OMP_NUM_THREADS", "all"),
-        "load_average_before": round(os.getloadavg()[0], 2),
+        "load_average_before": load_average(),
     }
 
 
@@ -168,17 +165,17 @@ def peer_python(given: str | None) -> str | None:
 
 
 def markdown(report: Row) -> str:
-    host, trace = report["machine"], report["trace"]
+    where, trace = report["machine"], report["trace"]
     cold, read = trace["trace, cold"], trace["plain read, cold"]
     warm, whole = trace["trace, warm"], trace["whole model, transformers 4.41.2, warm"]
     largest, fresh = cold["largest_layer_bytes"], report["fresh_memory"]
     lines = [
         "# Streaming at real shapes",
         "",
-        f"Made by `python benchmarks/streaming.py`. {report['about']} {host['cores']} cores "
-        f"({host['cpu']}), {host['memory_bytes'] / GB:.0f} GB memory, Linux {host['kernel']}, "
-        f"Python {host['python']}, torch {host['torch']}; compute threads: {host['threads']}. Load "
-        f"average of the minute before: {host['load_average_before']}. Ways take turns, each in a "
+        f"Made by `python benchmarks/streaming.py`. {report['about']} {where['cores']} cores "
+        f"({where['cpu']}), {where['memory_bytes'] / GB:.0f} GB memory, Linux {where['kernel']}, "
+        f"Python {where['python']}, torch {where['torch']}; compute threads: {where['threads']}. "
+        f"Load average of the minute before: {where['load_average_before']}. Ways take turns, each in a "
         f"process of its own; medians of {report['rounds']}. The "
         "values of the weights are random.",
         "",
