@@ -175,8 +175,8 @@ def markdown(report: Row) -> str:
         f"Made by `python benchmarks/streaming.py`. {report['about']} {where['cores']} cores "
         f"({where['cpu']}), {where['memory_bytes'] / GB:.0f} GB memory, Linux {where['kernel']}, "
         f"Python {where['python']}, torch {where['torch']}; compute threads: {where['threads']}. "
-        f"Load average of the minute before: {where['load_average_before']}. Ways take turns, each in a "
-        f"process of its own; medians of {report['rounds']}. The "
+        f"Load average of the minute before: {where['load_average_before']}. Ways take turns, each "
+        f"in a process of its own; medians of {report['rounds']}. The "
         "values of the weights are random.",
         "",
         f"To touch 1 GB of fresh memory took {fresh['seconds'] / fresh['bytes'] * GB:.2f} s "
